@@ -1,2 +1,29 @@
-//! placeholder
-fn main() {}
+//! All automation of this repository, in Rust, behind `cargo xt`.
+
+mod bench;
+mod check;
+mod ci;
+mod cli;
+mod clock;
+mod entropy;
+mod load;
+mod loopback;
+mod postgres;
+mod steps;
+mod test;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    match cli::run(cli::Xt::parse()) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("cargo xt: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

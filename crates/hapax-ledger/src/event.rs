@@ -1,7 +1,5 @@
 //! What is said of an event: where its key came from, how a delivery ended, where it stands.
 
-use crate::effect::EffectState;
-
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $code:literal, $word:literal;)+ }) => {
         $(#[$doc])*
@@ -88,23 +86,11 @@ words!(
 );
 
 impl EventStatus {
-    /// The status that one effect gives its event.
-    pub const fn of_effect(state: EffectState) -> EventStatus {
-        match state {
-            EffectState::Done | EffectState::Skipped => EventStatus::Completed,
-            EffectState::Pending => EventStatus::Pending,
-            EffectState::Claimed => EventStatus::InProgress,
-            EffectState::Dead => EventStatus::Dead,
-            EffectState::Uncertain => EventStatus::NeedsReview,
+    /// Has everything come to an end, good or bad? What is not settled is never reaped, and its identity holds (I1).
+    pub const fn is_settled(self) -> bool {
+        match self {
+            EventStatus::Completed | EventStatus::Stale | EventStatus::Dead => true,
+            EventStatus::Pending | EventStatus::InProgress | EventStatus::NeedsReview => false,
         }
-    }
-
-    /// The status of an event that has these effects; without any there is nothing left to do.
-    pub fn of_effects(states: impl IntoIterator<Item = EffectState>) -> EventStatus {
-        states
-            .into_iter()
-            .map(EventStatus::of_effect)
-            .max()
-            .unwrap_or(EventStatus::Completed)
     }
 }

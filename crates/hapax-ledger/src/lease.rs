@@ -6,9 +6,9 @@
 
 use crate::time::{Span, Time};
 
-/// Bits of a fence that count claims; the store's epoch stands above them. 2^40 claims of one effect
-/// will not happen, and epoch and counter together stay exact in a JSON number up to epoch 8191.
-const COUNTER_BITS: u32 = 40;
+/// Bits of a fence that count claims; the store's epoch stands above them. An epoch lasts for one start of the process, and
+/// a million claims of one effect within it will not happen; both together stay exact in a JSON number.
+const COUNTER_BITS: u32 = 20;
 
 /// A rising number that a worker must show with every write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -29,8 +29,8 @@ impl Fence {
     }
 
     /// The next higher fence. A restored store has a higher epoch, and so outruns every fence given before.
-    pub fn next(self, epoch: u16) -> Fence {
-        let floor = (epoch as u64) << COUNTER_BITS;
+    pub fn next(self, epoch: u32) -> Fence {
+        let floor = u64::from(epoch) << COUNTER_BITS;
         Fence(self.0.max(floor) + 1)
     }
 }

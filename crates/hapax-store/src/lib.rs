@@ -1,1 +1,19 @@
-//! placeholder
+//! Where the ledger is kept. The only place in Hapax that speaks SQL.
+//!
+//! [`Store`] names what the program may ask: each method is one transaction with a verb of the domain, and there is
+//! no `begin`, so that no transaction can be held open over a network call. Three stores keep that promise:
+//! [`model`] (in memory, the oracle), [`sqlite`] (embedded, the default) and [`postgres`] (any number of nodes).
+//! One suite, [`conformance`], runs on all three.
+
+#[cfg(feature = "conformance")]
+pub mod conformance;
+pub mod error;
+pub mod model;
+pub mod nouns;
+mod outcome_code;
+pub mod postgres;
+pub mod sqlite;
+pub mod store;
+
+pub use error::{StoreError, StoreErrorKind};
+pub use store::{Clock, Store};

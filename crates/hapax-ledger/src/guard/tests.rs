@@ -1,0 +1,201 @@
+//! The guard machine: the cells that stories leave out, and random walks. The stories are in
+//! `tests/it/scripts/guard.txt`.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn at(seconds: i64) -> Time {
+    Time::from_secs(seconds)
+}
+
+fn claim(print: u8, now: i64, on_unknown: OnUnknown) -> GuardClaim {
+    GuardClaim {
+        fingerprint: Fingerprint::from_bytes([print; 32]),
+        now: at(now),
+        epoch: 1,
+        lease: Span::from_secs(30),
+        on_unknown,
+        ttl: TTL_DEFAULT,
+    }
+}
+
+fn in_state(state: GuardState) -> GuardRecord {
+    GuardRecord {
+        state,
+        ..run(Fence::NONE, &claim(1, 0, OnUnknown::Hold))
+    }
+}
+
+#[test]
+fn another_fingerprint_is_refused_before_the_state_is_looked_at() {
+    // H2, in every state that holds the key.
+    for state in [
+        GuardState::Running,
+        GuardState::Completed,
+        GuardState::NotKept,
+        GuardState::Unknown,
+    ] {
+        for on_unknown in OnUnknown::ALL {
+            let decision = decide(Some(&in_state(state)), &claim(2, 1, *on_unknown));
+            assert_eq!(decision, GuardDecision::Mismatch, "{state}");
+        }
+    }
+    let released = decide(
+        Some(&in_state(GuardState::Released)),
+        &claim(2, 1, OnUnknown::Hold),
+    );
+    assert!(
+        matches!(released, GuardDecision::Run(_)),
+        "a released key is free for any request"
+    );
+}
+
+#[test]
+fn running_and_unknown_keys_never_expire_and_answers_do_at_once() {
+    // H4, I2.
+    let end = TTL_DEFAULT.secs_ceil();
+    for state in GuardState::ALL {
+        let late = decide(Some(&in_state(*state)), &claim(1, end, OnUnknown::Hold));
+        let held = matches!(state, GuardState::Running | GuardState::Unknown);
+        assert_eq!(
+            matches!(late, GuardDecision::OutcomeUnknown(_)),
+            held,
+            "{state}"
+        );
+        assert_eq!(matches!(late, GuardDecision::Run(_)), !held, "{state}");
+    }
+    let before = decide(
+        Some(&in_state(GuardState::Completed)),
+        &claim(1, end - 1, OnUnknown::Hold),
+    );
+    assert_eq!(before, GuardDecision::Replay);
+}
+
+#[test]
+fn a_late_answer_counts_until_somebody_ran_again() {
+    let lost = in_state(GuardState::Unknown);
+    let settlement = Settlement::Store(Body::Kept);
+    let finish = GuardStep::Finish {
+        fence: lost.fence,
+        now: at(90),
+        settlement,
+        ttl: TTL_DEFAULT,
+    };
+    assert_eq!(
+        step(&lost, &finish).map(|record| record.state),
+        Ok(GuardState::Completed)
+    );
+    let GuardDecision::Run(again) = decide(Some(&lost), &claim(1, 90, OnUnknown::Keyed)) else {
+        panic!("a keyed route runs again");
+    };
+    assert_eq!(step(&again, &finish), Err(GuardRejected::StaleFence));
+}
+
+#[test]
+fn an_unknown_outcome_is_resolved_by_somebody_who_knows() {
+    let unknown = in_state(GuardState::Unknown);
+    let executed = GuardStep::ResolveExecuted {
+        now: at(1),
+        ttl: TTL_DEFAULT,
+    };
+    assert_eq!(
+        step(&unknown, &executed).map(|record| record.state),
+        Ok(GuardState::NotKept)
+    );
+    let freed = step(&unknown, &GuardStep::ResolveNotExecuted).map(|record| record.state);
+    assert_eq!(freed, Ok(GuardState::Released));
+    for state in [
+        GuardState::Running,
+        GuardState::Completed,
+        GuardState::Released,
+    ] {
+        assert_eq!(
+            step(&in_state(state), &executed),
+            Err(GuardRejected::NotApplicable),
+            "{state}"
+        );
+    }
+}
+
+/// One thing that happens to a key: a request, an answer, a heartbeat, a sweep.
+#[derive(Clone, Copy, Debug)]
+enum Move {
+    Request { print: u8 },
+    Finish { behind: u64, ending: Ending },
+    Extend { behind: u64 },
+    Lose,
+}
+
+fn moves() -> impl Strategy<Value = (Move, i64)> {
+    let body = prop::sample::select(vec![Body::Kept, Body::NotKept]);
+    let answered = (prop::sample::select(vec![200u16, 404, 429, 500]), body)
+        .prop_map(|(status, body)| Ending::Answered { status, body });
+    let ending = prop_oneof![Just(Ending::NotReached), Just(Ending::NoAnswer), answered];
+    let step = prop_oneof![
+        4 => (1u8..3).prop_map(|print| Move::Request { print }),
+        3 => (0u64..2, ending).prop_map(|(behind, ending)| Move::Finish { behind, ending }),
+        1 => (0u64..2).prop_map(|behind| Move::Extend { behind }),
+        1 => Just(Move::Lose),
+    ];
+    (step, 0i64..60)
+}
+
+fn after(record: &GuardRecord, taken: Move, now: Time) -> Result<GuardRecord, GuardRejected> {
+    let fence = |behind| Fence::from_u64(record.fence.as_u64().saturating_sub(behind));
+    let policy = GuardPolicy::default();
+    match taken {
+        Move::Request { .. } => Ok(*record),
+        Move::Finish { behind, ending } => {
+            let settlement = settlement(ending, &policy);
+            step(
+                record,
+                &GuardStep::Finish {
+                    fence: fence(behind),
+                    now,
+                    settlement,
+                    ttl: TTL_DEFAULT,
+                },
+            )
+        }
+        Move::Extend { behind } => {
+            let until = now + Span::from_secs(30);
+            step(
+                record,
+                &GuardStep::Extend {
+                    fence: fence(behind),
+                    now,
+                    until,
+                },
+            )
+        }
+        Move::Lose => step(record, &GuardStep::Lose { now }),
+    }
+}
+
+proptest! {
+    /// H1: on a route that holds, a second run starts only after proof that the last one did not execute (or after its
+    /// answer ran out, which these walks do not live to see).
+    #[test]
+    fn a_holding_route_runs_once(script in prop::collection::vec(moves(), 0..50)) {
+        let mut kept: Option<GuardRecord> = None;
+        let mut now = at(0);
+        for (taken, pause) in script {
+            now = now + Span::from_secs(pause);
+            if let Move::Request { print } = taken {
+                let claim = GuardClaim { now, ..claim(print, 0, OnUnknown::Hold) };
+                match decide(kept.as_ref(), &claim) {
+                    GuardDecision::Run(record) => {
+                        prop_assert!(kept.is_none_or(|old| old.state == GuardState::Released));
+                        prop_assert!(kept.is_none_or(|old| record.fence > old.fence));
+                        kept = Some(record);
+                    }
+                    GuardDecision::OutcomeUnknown(record) => kept = Some(record),
+                    GuardDecision::Replay | GuardDecision::NotKept | GuardDecision::InProgress { .. } | GuardDecision::Mismatch => {}
+                }
+            } else if let Some(Ok(record)) = kept.map(|record| after(&record, taken, now)) {
+                kept = Some(record);
+            }
+        }
+    }
+}

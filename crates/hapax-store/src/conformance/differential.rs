@@ -1,0 +1,232 @@
+//! Random commands on a store and on the model, answer by answer.
+//!
+//! Few sources, keys and bodies, so that collisions are the rule; short windows and a clock that jumps both ways, so that things
+//! expire and un-expire. Ids differ between stores, so each of the store's ids stands for the model's id that
+//! was given in its place.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use hapax_ledger::event::EventStatus;
+use hapax_ledger::id::EventId;
+use hapax_ledger::key::BodyHash;
+use hapax_ledger::time::{Span, Time};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+use super::sample::{Subject, arrival, at, event, reap_all, review, still_clock};
+use crate::model::ModelStore;
+use crate::nouns::{
+    Event, EventFilter, Keep, NewEvent, PAGE_MAX, Page, PageFrom, Receipt,
+};
+
+/// Commands in one sequence. Every command moves the clock by a millisecond, and jumps are whole seconds: with fewer than a
+/// thousand commands no two arrivals share a millisecond, so that the order of a list is never a matter of taste.
+const COMMANDS_MAX: usize = 60;
+const SOURCES: [&str; 2] = ["a", "b"];
+const KEYS: [&str; 4] = ["k0", "k1", "k2", "k3"];
+const BODIES: [&str; 3] = ["A", "B", "C"];
+
+/// One thing to do to both.
+#[derive(Clone, Debug)]
+enum Command {
+    Accept { source: usize, events: Vec<Sketch> },
+    Jump { seconds: i64 },
+    Reap,
+    Sighted { source: usize, key: usize },
+    Look { nth: usize },
+    List { filter: usize, from: usize },
+}
+
+/// An event in a few numbers.
+#[derive(Clone, Debug)]
+struct Sketch {
+    key: usize,
+    body: usize,
+    varies: bool,
+    review: bool,
+    keep: usize,
+}
+
+fn sketch() -> impl Strategy<Value = Sketch> {
+    (0..KEYS.len(), 0..BODIES.len(), prop::bool::weighted(0.2), prop::bool::weighted(0.1), 0..3usize)
+        .prop_map(|(key, body, varies, review, keep)| Sketch { key, body, varies, review, keep })
+}
+
+fn command() -> impl Strategy<Value = Command> {
+    let accept = |events| {
+        (0..SOURCES.len(), prop::collection::vec(sketch(), events))
+            .prop_map(|(source, events)| Command::Accept { source, events })
+    };
+    prop_oneof![
+        8 => accept(1..2),
+        2 => accept(0..5),
+        3 => (1..40i64).prop_map(|seconds| Command::Jump { seconds }),
+        1 => (-60..0i64).prop_map(|seconds| Command::Jump { seconds }),
+        2 => Just(Command::Reap),
+        1 => (0..SOURCES.len(), 0..KEYS.len()).prop_map(|(source, key)| Command::Sighted { source, key }),
+        2 => any::<prop::sample::Index>().prop_map(|nth| Command::Look { nth: nth.index(1_000) }),
+        2 => (0..FILTERS, 0..1_000usize).prop_map(|(filter, from)| Command::List { filter, from }),
+    ]
+}
+
+fn keep(number: usize) -> Keep {
+    let (payload, identity, retry) = [(10, 30, 20), (40, 20, 20), (5, 60, 10)][number];
+    Keep {
+        payload: Span::from_secs(payload),
+        identity: Span::from_secs(identity),
+        retry_window: Span::from_secs(retry),
+    }
+}
+
+fn new_event(source: &str, sketch: &Sketch) -> NewEvent {
+    let mut new = event(source, KEYS[sketch.key], BODIES[sketch.body]);
+    if sketch.varies {
+        new.compare_hash = BodyHash::of(b"what does not vary");
+    }
+    new.review = sketch.review.then(review);
+    new.keep = keep(sketch.keep);
+    new.entity = (sketch.body == 0).then(|| "cus_1".into());
+    new
+}
+
+const FILTERS: usize = 6;
+
+fn filter(number: usize, now: Time) -> EventFilter {
+    let all = EventFilter::default();
+    match number {
+        0 => all,
+        1 => EventFilter { source: Some(SOURCES[0].into()), ..all },
+        2 => EventFilter { source: Some(SOURCES[1].into()), key: Some(KEYS[1].into()), ..all },
+        3 => EventFilter { status: Some(EventStatus::NeedsReview), ..all },
+        4 => EventFilter { entity: Some("cus_1".into()), ..all },
+        _ => EventFilter { since: Some(now - Span::from_secs(20)), until: Some(now), ..all },
+    }
+}
+
+/// The store under test, the model, and which id stands for which.
+struct Pair {
+    store: Subject,
+    model: Subject,
+    clock: Time,
+    given: Vec<(EventId, EventId)>,
+    names: HashMap<EventId, EventId>,
+}
+
+impl Pair {
+    async fn run(&mut self, command: &Command) {
+        self.clock = self.clock + Span::from_millis(1);
+        match command {
+            Command::Accept { source, events } => self.accept(SOURCES[*source], events).await,
+            Command::Jump { seconds } if *seconds < 0 => self.clock = self.clock - Span::from_secs(-seconds),
+            Command::Jump { seconds } => self.clock = self.clock + Span::from_secs(*seconds),
+            Command::Reap => {
+                let (theirs, ours) = (reap_all(&self.store, self.clock).await, reap_all(&self.model, self.clock).await);
+                assert_eq!(theirs, ours, "reaped");
+            }
+            Command::Sighted { source, key } => self.sighted(SOURCES[*source], KEYS[*key]).await,
+            Command::Look { nth } => self.look(*nth).await,
+            Command::List { filter: number, from } => self.list(&filter(*number, self.clock), *from).await,
+        }
+    }
+
+    fn named(&self, id: EventId) -> EventId {
+        *self.names.get(&id).expect("the store names an id that no receipt has given")
+    }
+
+    async fn accept(&mut self, source: &str, events: &[Sketch]) {
+        let events: Vec<NewEvent> = events.iter().map(|sketch| new_event(source, sketch)).collect();
+        let arrival = arrival(source, self.clock, events);
+        let theirs = self.store.accept(arrival.clone()).await.expect("the store accepts");
+        let ours = self.model.accept(arrival).await.expect("the model accepts");
+        assert_eq!(theirs.len(), ours.len());
+        for (theirs, ours) in theirs.iter().zip(&ours) {
+            if !self.names.contains_key(&theirs.event) {
+                self.names.insert(theirs.event, ours.event);
+                self.given.push((theirs.event, ours.event));
+            }
+            assert_eq!(Receipt { event: self.named(theirs.event), ..theirs.clone() }, *ours);
+        }
+    }
+
+    async fn sighted(&self, source: &str, key: &str) {
+        let theirs = self.store.sighted(source, key, self.clock).await.expect("the store reads");
+        let ours = self.model.sighted(source, key, self.clock).await.expect("the model reads");
+        assert_eq!(theirs.map(|id| self.named(id)), ours, "sighted {source} {key}");
+    }
+
+    async fn look(&self, nth: usize) {
+        let Some(&(theirs, ours)) = self.given.get(nth % self.given.len().max(1)) else { return };
+        let mut detail = self.store.event(theirs).await.expect("the store reads");
+        if let Some(detail) = &mut detail {
+            detail.event.id = self.named(detail.event.id);
+        }
+        assert_eq!(detail, self.model.event(ours).await.expect("the model reads"));
+        let bytes = self.store.payload(theirs).await.expect("the store reads");
+        assert_eq!(bytes, self.model.payload(ours).await.expect("the model reads"));
+    }
+
+    /// Whole lists, from either end or from an event on. Of events that came in one arrival no store is the first to say
+    /// which is newer, so they are compared in the order of their keys.
+    async fn list(&self, filter: &EventFilter, from: usize) {
+        let anchor = self.given.get(from % (self.given.len() + 1));
+        let (theirs, ours) = match anchor {
+            Some(&(theirs, ours)) if from % 2 == 0 => (PageFrom::OlderThan(theirs), PageFrom::OlderThan(ours)),
+            Some(&(theirs, ours)) => (PageFrom::NewerThan(theirs), PageFrom::NewerThan(ours)),
+            None => (PageFrom::Newest, PageFrom::Newest),
+        };
+        let page = |from| Page { limit: PAGE_MAX, from };
+        let theirs = self.store.events(filter.clone(), page(theirs)).await.expect("the store lists");
+        let ours = self.model.events(filter.clone(), page(ours)).await.expect("the model lists");
+        let named = |event: Event| Event { id: self.named(event.id), ..event };
+        let moment = anchor.map(|&(_, ours)| ours.0.millis());
+        let theirs = in_order(theirs.rows.into_iter().map(named), moment);
+        assert_eq!(theirs, in_order(ours.rows.into_iter(), moment), "list {filter:?} {from}");
+    }
+
+    async fn finish(&self) {
+        for nth in 0..self.given.len() {
+            self.look(nth).await;
+        }
+        let (theirs, ours) = (self.store.stats().await, self.model.stats().await);
+        let (theirs, ours) = (theirs.expect("the store counts"), ours.expect("the model counts"));
+        assert_eq!((theirs.events, theirs.keys_twice), (ours.events, 0));
+    }
+}
+
+/// Newest first, by key within one arrival, and without those of the anchor's own arrival: on which side of it they are is
+/// the store's choice.
+fn in_order(events: impl Iterator<Item = Event>, anchor_millis: Option<u64>) -> Vec<Event> {
+    let mut events: Vec<Event> = events.filter(|event| Some(event.received_at.millis()) != anchor_millis).collect();
+    events.sort_by_key(|event| (Reverse(event.received_at), event.key.clone(), event.id));
+    events
+}
+
+/// Runs `cases` random sequences, each on an empty store from `fresh`, and fails with the smallest sequence on which
+/// store and model disagree.
+pub fn agrees_with_the_model<Fut>(runtime: &tokio::runtime::Runtime, cases: u32, fresh: impl Fn() -> Fut)
+where
+    Fut: Future<Output = Subject>,
+{
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    let sequences = prop::collection::vec(command(), 1..COMMANDS_MAX);
+    let outcome = TestRunner::new(config).run(&sequences, |commands| {
+        runtime.block_on(async {
+            let mut pair = Pair {
+                store: fresh().await,
+                model: std::sync::Arc::new(ModelStore::new(still_clock())),
+                clock: at(0),
+                given: Vec::new(),
+                names: HashMap::new(),
+            };
+            for command in &commands {
+                pair.run(command).await;
+            }
+            pair.finish().await;
+        });
+        Ok(())
+    });
+    if let Err(error) = outcome {
+        panic!("{error}");
+    }
+}

@@ -1,0 +1,81 @@
+//! What every store must do, as checks that any store can be put through.
+//!
+//! One file per subject; each check is a function that takes an empty store. [`crate::conformance_tests`] makes a test of each,
+//! given a function that finds an empty store for a check. [`differential`] runs random commands on a store and on the
+//! model side by side. Checks name the invariants they keep (`INVARIANTS.md`), and use no clock but their own.
+
+pub mod accept;
+pub mod caps;
+pub mod differential;
+pub mod expiry;
+pub mod life;
+pub mod reads;
+pub mod reap;
+pub mod sample;
+
+/// Makes a test of every check. `$run` is the absolute path of a function that calls what it is given with an empty store:
+/// `fn run<F, Fut>(check: F) where F: FnOnce(Arc<dyn Store>) -> Fut, Fut: Future<Output = ()>`.
+#[macro_export]
+macro_rules! conformance_tests {
+    ($run:path) => {
+        $crate::conformance_tests!(@ $run; accept:
+            a_new_event_is_stored_whole_and_read_back,
+            the_same_key_again_is_a_duplicate_with_the_same_id,
+            another_body_under_a_key_is_a_conflict_and_visible,
+            fields_that_may_vary_make_no_conflict,
+            later_bodies_are_compared_with_the_first,
+            sources_do_not_share_keys,
+            what_cannot_be_planned_is_kept_for_review,
+            a_batch_is_answered_in_its_order,
+            a_key_twice_in_one_arrival_is_one_event,
+            two_hundred_at_once_make_one_event,
+            batches_that_cross_make_one_event_per_key,
+            an_arrival_without_events_stores_nothing,
+            any_text_and_any_bytes_come_back_as_they_went,
+        );
+        $crate::conformance_tests!(@ $run; caps:
+            deliveries_beyond_the_limit_only_move_the_last_one,
+            conflicts_beyond_the_limit_are_still_counted,
+        );
+        $crate::conformance_tests!(@ $run; expiry:
+            a_key_is_held_until_its_window_ends_and_not_a_moment_longer,
+            an_expired_key_is_taken_again_before_anything_is_reaped,
+            a_late_sighting_keeps_the_key_through_the_retries_that_follow,
+            a_clock_that_jumps_back_brings_no_end_nearer,
+            what_waits_for_a_person_never_expires,
+            what_waits_for_a_person_still_moves_its_end,
+        );
+        $crate::conformance_tests!(@ $run; life:
+            a_commit_goes_through,
+            the_first_admin_token_holds,
+            counts_are_exact_and_no_key_is_held_twice,
+        );
+        $crate::conformance_tests!(@ $run; reads:
+            ids_that_were_never_given_find_nothing,
+            keys_that_were_never_seen_are_not_sighted,
+            pages_meet_without_gap_or_overlap_both_ways,
+            newest_comes_first_even_after_the_clock_jumped_back,
+            limits_are_kept_within_their_bounds,
+            every_filter_narrows_to_what_fits,
+            times_include_their_beginning_and_exclude_their_end,
+            a_filtered_list_goes_on_after_its_pages,
+        );
+        $crate::conformance_tests!(@ $run; reap:
+            bytes_go_first_and_the_identity_last,
+            what_waits_for_a_person_is_never_reaped,
+            steps_say_more_until_all_is_gone,
+            a_reaped_key_is_free_and_a_taken_one_is_not,
+            a_duplicate_is_known_after_its_bytes_are_gone,
+        );
+    };
+    (@ $run:path; $subject:ident: $($check:ident,)+) => {
+        mod $subject {
+            $(
+                #[test]
+                fn $check() {
+                    $run($crate::conformance::$subject::$check);
+                }
+            )+
+        }
+    };
+}

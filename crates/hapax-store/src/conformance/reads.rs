@@ -1,0 +1,174 @@
+//! Details, lists, pages and filters.
+
+use hapax_ledger::event::EventStatus;
+use hapax_ledger::id::{EventId, RawId};
+use hapax_ledger::time::{Span, Time};
+
+use super::sample::{Subject, accept, accept_one, all, at, event, page, review};
+use crate::nouns::{EventFilter, PAGE_MAX, PageFrom, PayloadAnswer};
+
+/// J3: an id that was not given names nothing, however near it is to one that was.
+pub async fn ids_that_were_never_given_find_nothing(store: Subject) {
+    let given = accept(&store, at(0), "k", "A").await.event.0;
+    let moment = Time::from_micros(given.millis() as i64 * 1_000);
+    let foreign = [
+        RawId::new(moment + Span::from_millis(1), given.shard(), given.row()),
+        RawId::new(moment, given.shard() + 1, given.row()),
+        RawId::new(moment, given.shard(), given.row() + 1),
+        RawId::new(moment, 4_000, given.row()),
+        RawId::from_bytes([0; 16]),
+        RawId::from_bytes([0xff; 16]),
+    ];
+    for id in foreign.map(EventId) {
+        assert_eq!(store.event(id).await.expect("the store reads"), None, "{id}");
+        assert_eq!(store.payload(id).await.expect("the store reads"), PayloadAnswer::NoEvent, "{id}");
+    }
+}
+
+/// A3: what a caller asks after an unknown commit has an honest answer.
+pub async fn keys_that_were_never_seen_are_not_sighted(store: Subject) {
+    accept(&store, at(0), "k", "A").await;
+    for (source, key) in [("a", "j"), ("b", "k"), ("", ""), ("a", "k\0")] {
+        assert_eq!(store.sighted(source, key, at(0)).await.expect("the store reads"), None, "{source} {key}");
+    }
+}
+
+/// Nine events, a second apart, oldest first.
+async fn nine(store: &Subject) -> Vec<EventId> {
+    let mut ids = Vec::new();
+    for n in 0..9 {
+        ids.push(accept(store, at(n), &format!("k{n}"), "A").await.event);
+    }
+    ids
+}
+
+/// Whoever walks a list sees every event once, forth and back.
+pub async fn pages_meet_without_gap_or_overlap_both_ways(store: Subject) {
+    let ids = nine(&store).await;
+    let everything = EventFilter::default();
+    let newest_first: Vec<EventId> = ids.iter().rev().copied().collect();
+    assert_eq!(page(&store, &everything, PageFrom::Newest, 100).await, (newest_first.clone(), None));
+    // Forth, in pages of four: 4, 4, 1.
+    let mut walked = Vec::new();
+    let mut from = PageFrom::Newest;
+    loop {
+        let (rows, next) = page(&store, &everything, from, 4).await;
+        walked.extend(rows);
+        let Some(next) = next else { break };
+        from = PageFrom::OlderThan(next);
+    }
+    assert_eq!(walked, newest_first);
+    // Exactly full: there is nothing behind the last page.
+    assert_eq!(page(&store, &everything, PageFrom::Newest, 9).await.1, None);
+    // Back, from the oldest: the nearest newer ones, still newest first.
+    let (rows, next) = page(&store, &everything, PageFrom::NewerThan(ids[0]), 3).await;
+    assert_eq!((rows, next), (vec![ids[3], ids[2], ids[1]], Some(ids[1])));
+    assert_eq!(page(&store, &everything, PageFrom::NewerThan(ids[8]), 3).await, (Vec::new(), None));
+    assert_eq!(page(&store, &everything, PageFrom::OlderThan(ids[0]), 3).await, (Vec::new(), None));
+}
+
+/// I2: newest is by time of receipt, as ids sort, not by when the clock was right.
+pub async fn newest_comes_first_even_after_the_clock_jumped_back(store: Subject) {
+    let mut ids = Vec::new();
+    for (key, second) in [("k0", 10), ("k1", 30), ("k2", 20), ("k3", 0)] {
+        ids.push(accept(&store, at(second), key, "A").await.event);
+    }
+    let (rows, _) = page(&store, &EventFilter::default(), PageFrom::Newest, 10).await;
+    assert_eq!(rows, [ids[1], ids[2], ids[0], ids[3]]);
+    let (rows, _) = page(&store, &EventFilter::default(), PageFrom::OlderThan(ids[2]), 10).await;
+    assert_eq!(rows, [ids[0], ids[3]]);
+}
+
+/// A page is never empty by request and never longer than promised.
+pub async fn limits_are_kept_within_their_bounds(store: Subject) {
+    let racing = (0..PAGE_MAX + 5).map(|n| {
+        let store = store.clone();
+        async move { accept(&store, at(n.into()), &format!("k{n}"), "A").await }
+    });
+    all(racing).await;
+    let everything = EventFilter::default();
+    for (limit, expected) in [(0, 1), (1, 1), (PAGE_MAX, PAGE_MAX), (u32::MAX, PAGE_MAX)] {
+        let (rows, next) = page(&store, &everything, PageFrom::Newest, limit).await;
+        assert_eq!(rows.len(), expected as usize, "limit {limit}");
+        assert_eq!(next, rows.last().copied());
+    }
+}
+
+/// Each part of a filter on its own, and two together.
+pub async fn every_filter_narrows_to_what_fits(store: Subject) {
+    let plain = accept(&store, at(0), "k0", "A").await.event;
+    let other_source = accept_one(&store, "b", at(1), event("b", "k0", "A")).await.event;
+    let mut new = event("a", "k2", "A");
+    new.event_type = None;
+    let untyped = accept_one(&store, "a", at(2), new).await.event;
+    let mut new = event("a", "k3", "A");
+    new.entity = Some("cus_1".into());
+    let about = accept_one(&store, "a", at(3), new).await.event;
+    let mut new = event("a", "k4", "A");
+    new.review = Some(review());
+    let waiting = accept_one(&store, "a", at(4), new).await.event;
+    let f = EventFilter::default();
+    let text = |text: &str| Some(text.to_owned());
+    let table: Vec<(EventFilter, Vec<EventId>)> = vec![
+        (f.clone(), vec![waiting, about, untyped, other_source, plain]),
+        (EventFilter { source: text("a"), ..f.clone() }, vec![waiting, about, untyped, plain]),
+        (EventFilter { source: text("c"), ..f.clone() }, vec![]),
+        (EventFilter { event_type: text("invoice.paid"), ..f.clone() }, vec![waiting, about, other_source, plain]),
+        (EventFilter { status: Some(EventStatus::NeedsReview), ..f.clone() }, vec![waiting]),
+        (EventFilter { status: Some(EventStatus::Dead), ..f.clone() }, vec![]),
+        (EventFilter { key: text("k0"), ..f.clone() }, vec![other_source, plain]),
+        (EventFilter { key: text("k0"), source: text("b"), ..f.clone() }, vec![other_source]),
+        (EventFilter { key: text("k"), ..f.clone() }, vec![]),
+        (EventFilter { entity: text("cus_1"), ..f.clone() }, vec![about]),
+    ];
+    for (filter, expected) in table {
+        let (rows, next) = page(&store, &filter, PageFrom::Newest, 10).await;
+        assert_eq!((rows, next), (expected.clone(), None), "{filter:?}");
+        let newer: Vec<EventId> = expected.into_iter().filter(|id| *id > plain).collect();
+        assert_eq!(page(&store, &filter, PageFrom::NewerThan(plain), 10).await.0, newer, "{filter:?}");
+    }
+}
+
+/// To the microsecond, though ids only know milliseconds.
+pub async fn times_include_their_beginning_and_exclude_their_end(store: Subject) {
+    let moment = |micros| at(0) + Span::from_micros(micros);
+    let mut ids = Vec::new();
+    // Apart by more than a millisecond where their order matters.
+    for (n, micros) in [0, 2_001, 4_002].into_iter().enumerate() {
+        ids.push(accept(&store, moment(micros), &format!("k{n}"), "A").await.event);
+    }
+    let table = [
+        (Some(moment(2_001)), None, vec![ids[2], ids[1]]),
+        (Some(moment(2_002)), None, vec![ids[2]]),
+        (None, Some(moment(2_001)), vec![ids[0]]),
+        (None, Some(moment(2_002)), vec![ids[1], ids[0]]),
+        (Some(moment(0)), Some(moment(4_002)), vec![ids[1], ids[0]]),
+        (Some(moment(4_003)), None, vec![]),
+        (Some(moment(4_000)), Some(moment(2_000)), vec![]),
+    ];
+    for (since, until, expected) in table {
+        let filter = EventFilter { since, until, ..EventFilter::default() };
+        assert_eq!(page(&store, &filter, PageFrom::Newest, 10).await, (expected, None), "{filter:?}");
+    }
+}
+
+/// A filter does not cut the list short, and its pages do not repeat.
+pub async fn a_filtered_list_goes_on_after_its_pages(store: Subject) {
+    let mut wanted = Vec::new();
+    for n in 0..10 {
+        let source = if n % 2 == 0 { "even" } else { "odd" };
+        let id = accept_one(&store, source, at(n), event(source, &format!("k{n}"), "A")).await.event;
+        if n % 2 == 0 {
+            wanted.insert(0, id);
+        }
+    }
+    let filter = EventFilter { source: Some("even".into()), ..EventFilter::default() };
+    let (first, next) = page(&store, &filter, PageFrom::Newest, 2).await;
+    assert_eq!((&first[..], next), (&wanted[..2], Some(wanted[1])));
+    let (second, next) = page(&store, &filter, PageFrom::OlderThan(wanted[1]), 2).await;
+    assert_eq!((&second[..], next), (&wanted[2..4], Some(wanted[3])));
+    let (third, next) = page(&store, &filter, PageFrom::OlderThan(wanted[3]), 2).await;
+    assert_eq!((&third[..], next), (&wanted[4..], None));
+    let (back, _) = page(&store, &filter, PageFrom::NewerThan(wanted[4]), 2).await;
+    assert_eq!(&back[..], &wanted[2..4]);
+}

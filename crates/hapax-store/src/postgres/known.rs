@@ -1,0 +1,288 @@
+//! The careful path: keys that somebody holds, and arrivals that bring several events.
+//!
+//! One transaction for a group: take the keys that are free, lock the others, read who holds them, decide in memory, write, commit.
+//! Keys are taken in one order and then locked in one order; whoever locks waits only for lockers, so no two nodes wait for each
+//! other in a circle. The holders are read after the locks are held: what a waiting statement had read before would be old.
+
+use std::collections::{BTreeMap, HashSet};
+
+use hapax_ledger::event::{DeliveryOutcome, EventStatus};
+use hapax_ledger::id::EventId;
+use hapax_ledger::key::BodyHash;
+use hapax_ledger::time::{Span, Time};
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+
+use super::Entropy;
+use super::accept::{insert_events, key_order, new_id};
+use super::columns::{DeliveryColumns, EventColumns};
+use super::decide::{Decisions, Holder, Key, Place, Rolled, Slot};
+use super::fault::unavailable;
+use super::pool::{Param, Pool, Taken};
+use super::wire::{Hash, Uuid, received, sendable};
+use crate::error::StoreError;
+use crate::nouns::{Arrival, Receipt};
+
+/// A key can be reaped between finding it held and locking it. Then it is free, and the next try takes it.
+const TRIES_MAX: u32 = 4;
+
+type Slots<'a> = BTreeMap<Key<'a>, Slot>;
+
+/// Stores a group of arrivals, all or nothing; receipts are in their order.
+pub(super) async fn accept(
+    pool: &Pool,
+    arrivals: &[&Arrival],
+    entropy: &Entropy,
+) -> Result<Vec<Vec<Receipt>>, StoreError> {
+    for _ in 0..TRIES_MAX {
+        let taken = pool.take().await?;
+        let mut slots = take_keys(&taken, arrivals, entropy).await?;
+        lock_keys(&taken, &mut slots).await?;
+        if slots.values().any(|slot| slot.stored.is_none()) {
+            taken.roll_back().await?;
+            continue;
+        }
+        read_holders(&taken, &mut slots).await?;
+        let mut decisions = Decisions::default();
+        let receipts = arrivals
+            .iter()
+            .map(|arrival| decisions.arrive(arrival, &mut slots, entropy))
+            .collect::<Result<_, _>>()?;
+        write(&taken, decisions, &slots).await?;
+        taken.commit().await?;
+        return Ok(receipts);
+    }
+    Err(unavailable("keys were reaped again and again while they were looked at"))
+}
+
+/// The parts of the keys of `slots` as columns, in locking order.
+fn key_columns<'a>(keys: impl Iterator<Item = &'a Key<'a>>) -> (Vec<i16>, Vec<String>, Vec<Uuid>) {
+    let mut columns = (Vec::new(), Vec::new(), Vec::new());
+    for (shard, source, hash) in keys {
+        columns.0.push(*shard as i16);
+        columns.1.push(sendable(source).into_owned());
+        columns.2.push(Uuid(hash.bytes()));
+    }
+    columns
+}
+
+/// Begins the transaction and takes every key that is free, under an id that its event will have.
+async fn take_keys<'a>(
+    taken: &Taken,
+    arrivals: &[&'a Arrival],
+    entropy: &Entropy,
+) -> Result<Slots<'a>, StoreError> {
+    let mut ids: BTreeMap<Key<'a>, EventId> = BTreeMap::new();
+    for arrival in arrivals.iter().copied() {
+        for event in &arrival.events {
+            ids.entry(key_order(arrival, event)).or_insert_with(|| new_id(arrival.at, event.key_hash, entropy));
+        }
+    }
+    let (shards, sources, hashes) = key_columns(ids.keys());
+    let events: Vec<Uuid> = ids.values().map(|id| Uuid(id.bytes())).collect();
+    let fresh = taken
+        .begin(
+            "INSERT INTO hapax.identity (shard, source, key_hash, event)
+             SELECT * FROM unnest($1::int2[], $2::text[], $3::uuid[], $4::uuid[])
+             ON CONFLICT (shard, source, key_hash) DO NOTHING
+             RETURNING event",
+            &[
+                (&shards, Type::INT2_ARRAY),
+                (&sources, Type::TEXT_ARRAY),
+                (&hashes, Type::UUID_ARRAY),
+                (&events, Type::UUID_ARRAY),
+            ],
+        )
+        .await?;
+    let fresh: HashSet<Uuid> = fresh.iter().map(|row| row.get(0)).collect();
+    let slot = |id: EventId| {
+        let reserved = fresh.contains(&Uuid(id.bytes())).then_some(id);
+        Slot { reserved, stored: reserved, holder: None }
+    };
+    Ok(ids.into_iter().map(|(key, id)| (key, slot(id))).collect())
+}
+
+/// Locks every key that was held, and learns by whom.
+async fn lock_keys(taken: &Taken, slots: &mut Slots<'_>) -> Result<(), StoreError> {
+    let held: Vec<Key<'_>> =
+        slots.iter().filter(|(_, slot)| slot.stored.is_none()).map(|(key, _)| *key).collect();
+    if held.is_empty() {
+        return Ok(());
+    }
+    let (shards, sources, hashes) = key_columns(held.iter());
+    let rows = taken
+        .query(
+            "SELECT k.place, i.event
+             FROM unnest($1::int2[], $2::text[], $3::uuid[]) WITH ORDINALITY AS k (shard, source, key_hash, place)
+             JOIN hapax.identity i
+               ON i.shard = k.shard AND i.source = k.source COLLATE \"C\" AND i.key_hash = k.key_hash
+             ORDER BY i.shard, i.source, i.key_hash
+             FOR UPDATE OF i",
+            &[(&shards, Type::INT2_ARRAY), (&sources, Type::TEXT_ARRAY), (&hashes, Type::UUID_ARRAY)],
+        )
+        .await?;
+    for row in rows {
+        let key = held.get(row.get::<_, i64>(0) as usize - 1);
+        if let Some(slot) = key.and_then(|key| slots.get_mut(key)) {
+            slot.stored = Some(EventId::from_bytes(row.get::<_, Uuid>(1).0));
+        }
+    }
+    Ok(())
+}
+
+/// Reads the events that hold the locked keys.
+async fn read_holders(taken: &Taken, slots: &mut Slots<'_>) -> Result<(), StoreError> {
+    let held = slots.values().filter(|slot| slot.reserved.is_none()).filter_map(|slot| slot.stored);
+    let (shards, ids): (Vec<i16>, Vec<Uuid>) = held.map(|id| (id.0.shard() as i16, Uuid(id.bytes()))).unzip();
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let rows = taken
+        .query(
+            "SELECT e.id, e.key, coalesce(e.compare_hash, e.body_hash), e.at, e.status, e.retry_window, e.expires_at,
+                 coalesce(d.n, 0), coalesce(d.conflicts, 0)
+             FROM unnest($1::int2[], $2::uuid[]) AS k (shard, id)
+             JOIN hapax.event e ON e.shard = k.shard AND e.id = k.id
+             LEFT JOIN LATERAL (
+                 SELECT n, conflicts FROM hapax.delivery
+                 WHERE shard = e.shard AND event = e.id ORDER BY n DESC LIMIT 1
+             ) d ON true",
+            &[(&shards, Type::INT2_ARRAY), (&ids, Type::UUID_ARRAY)],
+        )
+        .await?;
+    let mut holders: BTreeMap<EventId, Holder> =
+        rows.iter().map(to_holder).map(|holder| (holder.event, holder)).collect();
+    for slot in slots.values_mut().filter(|slot| slot.reserved.is_none()) {
+        slot.holder = slot.stored.and_then(|id| holders.remove(&id));
+        if slot.holder.is_none() {
+            // Identity and event go in one transaction, so somebody deleted the event by hand. The key is free.
+            tracing::error!(event = ?slot.stored, "an identity names an event that is not there");
+        }
+    }
+    Ok(())
+}
+
+fn to_holder(row: &Row) -> Holder {
+    Holder {
+        event: EventId::from_bytes(row.get::<_, Uuid>(0).0),
+        key: received(row.get(1)),
+        compare_hash: BodyHash::from_bytes(row.get::<_, Hash>(2).0),
+        at: Time::from_micros(row.get(3)),
+        status: EventStatus::from_code(row.get::<_, i16>(4) as u8).unwrap_or(EventStatus::NeedsReview),
+        retry_window: Span::from_micros(row.get(5)),
+        expires_at: Time::from_micros(row.get(6)),
+        last: row.get::<_, i32>(7) as u32,
+        conflicts: row.get::<_, i32>(8) as u32,
+        event_row: Place::Stored,
+        last_row: Place::Stored,
+    }
+}
+
+/// Writes what was decided. Most groups need one of these statements.
+async fn write(taken: &Taken, decisions: Decisions<'_>, slots: &Slots<'_>) -> Result<(), StoreError> {
+    let Decisions { events, deliveries, rolled, extended } = decisions;
+    if !events.is_empty() {
+        let columns = EventColumns::of(events);
+        taken.query(insert_events!("", "", "SELECT"), &columns.params()).await?;
+    }
+    if !deliveries.is_empty() {
+        let columns = DeliveryColumns::of(&deliveries);
+        insert_deliveries(taken, &columns).await?;
+    }
+    // Events before deliveries, as the reaper locks them: nobody holds the second while waiting for the first.
+    if !extended.is_empty() {
+        extend_events(taken, &extended).await?;
+    }
+    if !rolled.is_empty() {
+        roll_deliveries(taken, &rolled).await?;
+    }
+    hand_over_keys(taken, slots).await
+}
+
+async fn insert_deliveries(taken: &Taken, columns: &DeliveryColumns<'_>) -> Result<(), StoreError> {
+    let outcome = i16::from(DeliveryOutcome::Duplicate.code());
+    let mut params: Vec<Param<'_>> = columns.params().into();
+    params.push((&outcome, Type::INT2));
+    taken
+        .query(
+            "INSERT INTO hapax.delivery (shard, event, n, at, conflict, conflicts, body_hash, scheme, secret_index,
+                 signed_at, remote, body, outcome)
+             SELECT d.*, $13::int2
+             FROM unnest($1::int2[], $2::uuid[], $3::int4[], $4::int8[], $5::bool[], $6::int4[], $7::bytea[], $8::text[],
+                 $9::int2[], $10::int8[], $11::text[], $12::bytea[]) AS d",
+            &params,
+        )
+        .await?;
+    Ok(())
+}
+
+async fn roll_deliveries(
+    taken: &Taken,
+    rolled: &BTreeMap<EventId, Rolled>,
+) -> Result<(), StoreError> {
+    let shards: Vec<i16> = rolled.keys().map(|id| id.0.shard() as i16).collect();
+    let ids: Vec<Uuid> = rolled.keys().map(|id| Uuid(id.bytes())).collect();
+    let from: Vec<i32> = rolled.values().map(|rolled| rolled.from as i32).collect();
+    let to: Vec<i32> = rolled.values().map(|rolled| rolled.to as i32).collect();
+    let at: Vec<i64> = rolled.values().map(|rolled| rolled.at.micros()).collect();
+    let conflicts: Vec<i32> = rolled.values().map(|rolled| rolled.conflicts as i32).collect();
+    taken
+        .query(
+            "UPDATE hapax.delivery d SET n = x.n, at = x.at, conflicts = x.conflicts
+             FROM unnest($1::int2[], $2::uuid[], $3::int4[], $4::int4[], $5::int8[], $6::int4[])
+                 AS x (shard, event, old_n, n, at, conflicts)
+             WHERE d.shard = x.shard AND d.event = x.event AND d.n = x.old_n",
+            &[
+                (&shards, Type::INT2_ARRAY),
+                (&ids, Type::UUID_ARRAY),
+                (&from, Type::INT4_ARRAY),
+                (&to, Type::INT4_ARRAY),
+                (&at, Type::INT8_ARRAY),
+                (&conflicts, Type::INT4_ARRAY),
+            ],
+        )
+        .await?;
+    Ok(())
+}
+
+async fn extend_events(taken: &Taken, extended: &BTreeMap<EventId, Time>) -> Result<(), StoreError> {
+    let shards: Vec<i16> = extended.keys().map(|id| id.0.shard() as i16).collect();
+    let ids: Vec<Uuid> = extended.keys().map(|id| Uuid(id.bytes())).collect();
+    let ends: Vec<i64> = extended.values().map(|end| end.micros()).collect();
+    taken
+        .query(
+            "UPDATE hapax.event e SET expires_at = x.expires_at
+             FROM unnest($1::int2[], $2::uuid[], $3::int8[]) AS x (shard, id, expires_at)
+             WHERE e.shard = x.shard AND e.id = x.id",
+            &[(&shards, Type::INT2_ARRAY), (&ids, Type::UUID_ARRAY), (&ends, Type::INT8_ARRAY)],
+        )
+        .await?;
+    Ok(())
+}
+
+/// Gives keys whose identity had expired to the events that took them.
+async fn hand_over_keys(taken: &Taken, slots: &Slots<'_>) -> Result<(), StoreError> {
+    let changed = slots.iter().filter_map(|(key, slot)| {
+        let holder = slot.holder.as_ref()?.event;
+        (slot.stored != Some(holder)).then_some((key, Uuid(holder.bytes())))
+    });
+    let (keys, holders): (Vec<&Key<'_>>, Vec<Uuid>) = changed.unzip();
+    if keys.is_empty() {
+        return Ok(());
+    }
+    let (shards, sources, hashes) = key_columns(keys.into_iter());
+    taken
+        .query(
+            "UPDATE hapax.identity i SET event = x.event
+             FROM unnest($1::int2[], $2::text[], $3::uuid[], $4::uuid[]) AS x (shard, source, key_hash, event)
+             WHERE i.shard = x.shard AND i.source = x.source COLLATE \"C\" AND i.key_hash = x.key_hash",
+            &[
+                (&shards, Type::INT2_ARRAY),
+                (&sources, Type::TEXT_ARRAY),
+                (&hashes, Type::UUID_ARRAY),
+                (&holders, Type::UUID_ARRAY),
+            ],
+        )
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,190 @@
+//! The store for any number of nodes: PostgreSQL, from one server to what distributes its tables over many.
+//!
+//! - [`open`]: where the server is, and how to reach it
+//! - [`migrate`]: the shape of the database
+//! - [`pool`]: connections, and what their failures mean, with [`tls`], [`notice`] and [`fault`]
+//! - [`writer`]: the batcher; many requests share one commit
+//! - [`accept`]: new keys, one statement for all of them
+//! - [`known`]: keys that somebody holds, decided in [`decide`]
+//! - [`columns`], [`wire`]: how rows and values travel
+//! - [`read`]: lists and details
+//! - [`reap`]: deleting what has expired, in small steps
+//!
+//! The schema is called `hapax` and has no other name: a setting for it would have to be built into every statement, or kept
+//! in the session, which a transaction pooler does not allow. Two stores on one server are two databases.
+//!
+//! **Invariant**: an ack follows a commit that the server has reported, in time and without a warning about its standby.
+//! Everything else is *nothing written* only if that is certain, and *unknown* if it is not.
+
+mod accept;
+mod columns;
+mod decide;
+mod fault;
+mod known;
+mod migrate;
+mod notice;
+mod open;
+mod pool;
+mod read;
+mod reap;
+mod tls;
+mod wire;
+mod writer;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use hapax_ledger::id::{EffectId, EventId};
+use hapax_ledger::lease::Fence;
+use hapax_ledger::time::Time;
+use tokio_postgres::types::Type;
+
+use crate::error::{StoreError, StoreErrorKind};
+use crate::nouns::{
+    Arrival, ClaimAsk, Claimed, EffectDetail, Event, EventDetail, EventFilter, Listed, Move, Moved,
+    Page, PayloadAnswer, Reaped, Receipt, StoreStats,
+};
+use crate::store::Store;
+pub use open::COMMIT_WAIT;
+
+/// Into how many shards rows are placed. Fixed: the number is in every row's key and in every id. Enough for as many
+/// machines, few enough to visit one by one.
+pub const SHARDS: u16 = 64;
+
+/// Where randomness comes from: the store draws no lots of its own.
+pub type Entropy = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+/// How to reach a store.
+#[derive(Clone)]
+pub struct Options {
+    /// `postgres://user:password@host:port/database?sslmode=...`, or libpq's `key=value` form.
+    pub url: String,
+    /// The id that a new store gets; ignored by one that exists.
+    pub new_store_id: [u8; 16],
+    /// Randomness for ids.
+    pub entropy: Entropy,
+    /// PEM of the roots that `sslmode=require` trusts, instead of the machine's.
+    pub root_certificates: Option<Vec<u8>>,
+    /// How long a commit may take; see [`COMMIT_WAIT`].
+    pub commit_wait: Duration,
+}
+
+impl Options {
+    /// The usual settings.
+    pub fn new(url: impl Into<String>, new_store_id: [u8; 16], entropy: Entropy) -> Options {
+        Options { url: url.into(), new_store_id, entropy, root_certificates: None, commit_wait: COMMIT_WAIT }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The URL may hold a password (J2).
+        f.debug_struct("Options").field("commit_wait", &self.commit_wait).finish_non_exhaustive()
+    }
+}
+
+/// The store on PostgreSQL.
+pub struct PostgresStore {
+    writer: writer::Writer,
+    writers: pool::Pool,
+    readers: pool::Pool,
+    entropy: Entropy,
+}
+
+impl PostgresStore {
+    /// Connects, brings the schema up to date, and starts the batcher. Needs a Tokio runtime for as long as the store lives.
+    pub async fn open(options: Options) -> Result<PostgresStore, StoreError> {
+        let opened = open::open(&options).await?;
+        let writer = writer::Writer::start(&opened.writers, &options.entropy);
+        Ok(PostgresStore { writer, writers: opened.writers, readers: opened.readers, entropy: options.entropy })
+    }
+
+    /// Says no to what is not kept here yet: losing it silently would be worse.
+    fn no_effects<T>() -> Result<T, StoreError> {
+        Err(StoreError::new(StoreErrorKind::Incompatible, "effects are not kept in PostgreSQL yet"))
+    }
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn accept(&self, arrival: Arrival) -> Result<Vec<Receipt>, StoreError> {
+        if arrival.events.iter().any(|event| !event.effects.is_empty()) {
+            return PostgresStore::no_effects();
+        }
+        self.writer.accept(arrival).await
+    }
+
+    async fn sighted(&self, source: &str, key: &str, now: Time) -> Result<Option<EventId>, StoreError> {
+        read::sighted(&self.readers, source, key, now).await
+    }
+
+    async fn event(&self, id: EventId) -> Result<Option<EventDetail>, StoreError> {
+        read::event(&self.readers, id).await
+    }
+
+    async fn payload(&self, id: EventId) -> Result<PayloadAnswer, StoreError> {
+        read::payload(&self.readers, id).await
+    }
+
+    async fn events(&self, filter: EventFilter, page: Page) -> Result<Listed<Event>, StoreError> {
+        read::events(&self.readers, &filter, page).await
+    }
+
+    fn shards(&self) -> u16 {
+        SHARDS
+    }
+
+    async fn claim(&self, _: ClaimAsk) -> Result<Vec<Claimed>, StoreError> {
+        PostgresStore::no_effects()
+    }
+
+    async fn advance(&self, _: EffectId, _: Fence, _: Move) -> Result<Moved, StoreError> {
+        PostgresStore::no_effects()
+    }
+
+    async fn rescue(&self, _: u16) -> Result<u32, StoreError> {
+        PostgresStore::no_effects()
+    }
+
+    async fn effect(&self, _: EffectId) -> Result<Option<EffectDetail>, StoreError> {
+        PostgresStore::no_effects()
+    }
+
+    async fn reap(&self, now: Time) -> Result<Reaped, StoreError> {
+        reap::step(&self.readers, now, &self.entropy).await
+    }
+
+    async fn ready(&self) -> Result<(), StoreError> {
+        // In a transaction, for its lock_timeout: a check that hangs must not make the next one hang behind it.
+        let taken = self.readers.take().await?;
+        taken.begin("UPDATE hapax.store SET touched = touched + 1 WHERE one = 1", &[]).await?;
+        taken.commit().await
+    }
+
+    async fn keep_admin_token(&self, hash: [u8; 32]) -> Result<[u8; 32], StoreError> {
+        let rows = self
+            .readers
+            .take()
+            .await?
+            .query_and_commit(
+                "UPDATE hapax.store SET admin_token = coalesce(admin_token, $1) WHERE one = 1 RETURNING admin_token",
+                &[(&wire::Hash(hash), Type::BYTEA)],
+            )
+            .await?;
+        let kept = rows.first().map(|row| row.get::<_, wire::Hash>(0).0);
+        kept.ok_or_else(|| StoreError::new(StoreErrorKind::Corrupt, "the store's own row cannot be read"))
+    }
+
+    async fn close(&self) {
+        self.writer.stop().await;
+        self.writers.close();
+        self.readers.close();
+    }
+
+    async fn stats(&self) -> Result<StoreStats, StoreError> {
+        let (events, keys_twice, bytes) = read::count(&self.readers).await?;
+        Ok(StoreStats { events, bytes, keys_twice })
+    }
+}

@@ -1,0 +1,40 @@
+//! Opening the store: where the server is, how to reach it, and a schema that fits.
+
+use std::time::Duration;
+
+use tokio_postgres::Config;
+
+use super::pool::Pool;
+use super::{Options, migrate, tls};
+use crate::error::{StoreError, StoreErrorKind};
+
+/// Connections that accept. Two keep the server busy while one of them waits for its disk; a third helps where the disk
+/// or a standby is far away. More would only make the groups smaller.
+pub(super) const WRITERS: usize = 3;
+/// Connections for all else: reads, the reaper, readiness.
+const READERS: usize = 4;
+
+/// How long a commit may take before its outcome counts as unknown. A server's own time-out does not end the wait for a
+/// synchronous standby, so this one is ours. Well above any healthy commit, and below the 30 s after which senders give up.
+pub const COMMIT_WAIT: Duration = Duration::from_secs(10);
+
+/// The way to the server.
+pub(super) struct Opened {
+    /// For accepting.
+    pub(super) writers: Pool,
+    /// For all else.
+    pub(super) readers: Pool,
+}
+
+/// Connects once, to bring the schema up to date and to say early what is wrong.
+pub(super) async fn open(options: &Options) -> Result<Opened, StoreError> {
+    let mut config: Config = options.url.parse().map_err(|error: tokio_postgres::Error| {
+        // The driver's words name the bad part of the URL, never its value.
+        StoreError::new(StoreErrorKind::Incompatible, "the database URL cannot be read").caused_by(error)
+    })?;
+    let tls = tls::connector(&mut config, options.root_certificates.as_deref())?;
+    let writers = Pool::new(&config, tls.clone(), options.commit_wait, WRITERS);
+    let readers = Pool::new(&config, tls, options.commit_wait, READERS);
+    migrate::migrate(&readers, options.new_store_id).await?;
+    Ok(Opened { writers, readers })
+}

@@ -1,0 +1,261 @@
+//! Connections to the server: a few, kept open, each driven by a task of ours.
+//!
+//! Our own driver, because it sees the notices (see [`super::notice`]), and our own rules for giving back: a connection on which
+//! anything failed is closed, never reused. Nothing is remembered in a session: no named statement, no `SET`, no session lock, so
+//! a transaction pooler may stand in between.
+
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::timeout;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{AsyncMessage, Client, Config, Connection, Row, Socket};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::fault::{nothing_written, of_commit, unavailable, unknown};
+use super::notice::Notices;
+use crate::error::{StoreError, StoreErrorKind};
+
+/// From the first packet to a usable session.
+const CONNECT_WAIT: Duration = Duration::from_secs(5);
+/// How long a caller waits for a connection that others are using.
+const TAKE_WAIT: Duration = Duration::from_secs(5);
+/// How long a statement may take that does not commit. Longer than the server's own limits in [`BEGIN`], so that it
+/// is the server who gives up first and lets its locks go.
+const STATEMENT_WAIT: Duration = Duration::from_secs(15);
+/// A commit whose answer did not come in time keeps its place in the pool for so long, unless its answer does come. The server
+/// does not notice that we left while it waits for a standby; without this, each retry would leave one more session behind.
+const STUCK_WAIT: Duration = Duration::from_secs(600);
+/// Unacknowledged bytes for so long mean that the server's machine is gone.
+const TCP_WAIT: Duration = Duration::from_secs(15);
+
+/// Every transaction says what it needs, since a pooler may hand it any session. The limits let locks go when a node stops in
+/// the middle, for whatever reason.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED;
+    SET LOCAL lock_timeout = '5s';
+    SET LOCAL statement_timeout = '10s';
+    SET LOCAL idle_in_transaction_session_timeout = '10s'";
+
+/// A value and its type: statements are sent unnamed, with their types, in one round trip.
+pub(super) type Param<'a> = (&'a (dyn ToSql + Sync), Type);
+
+/// A few connections.
+#[derive(Clone)]
+pub(super) struct Pool {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    config: Config,
+    tls: MakeRustlsConnect,
+    commit_wait: Duration,
+    free: Mutex<Vec<Session>>,
+    permits: Arc<Semaphore>,
+    stuck: Mutex<JoinSet<()>>,
+}
+
+/// One connection, and the task that drives it.
+struct Session {
+    client: Client,
+    notices: Notices,
+    driver: JoinHandle<()>,
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Pool {
+    /// A pool of at most `size` connections, none of them open yet.
+    pub(super) fn new(config: &Config, tls: MakeRustlsConnect, commit_wait: Duration, size: usize) -> Pool {
+        let mut config = config.clone();
+        config.tcp_user_timeout(TCP_WAIT).keepalives_idle(TCP_WAIT).application_name("hapax");
+        let shared = Shared {
+            config,
+            tls,
+            commit_wait,
+            free: Mutex::new(Vec::with_capacity(size)),
+            permits: Arc::new(Semaphore::new(size)),
+            stuck: Mutex::new(JoinSet::new()),
+        };
+        Pool { shared: Arc::new(shared) }
+    }
+
+    /// A connection for this caller alone, opened if none is free.
+    pub(super) async fn take(&self) -> Result<Taken, StoreError> {
+        let permit = timeout(TAKE_WAIT, self.shared.permits.clone().acquire_owned())
+            .await
+            .map_err(|_| unavailable("every connection to the database is in use"))?
+            .map_err(|_| unavailable("the store is closed"))?;
+        let kept = lock(&self.shared.free).pop();
+        let session = match kept.filter(|session| !session.client.is_closed()) {
+            Some(session) => session,
+            None => self.shared.connect().await?,
+        };
+        Ok(Taken { session, permit, shared: self.shared.clone() })
+    }
+
+    /// Reads with one statement.
+    pub(super) async fn read(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, StoreError> {
+        let taken = self.take().await?;
+        let rows = taken.query(sql, params).await?;
+        taken.give_back();
+        Ok(rows)
+    }
+
+    /// Closes what is free; what is in use is closed when it comes back.
+    pub(super) fn close(&self) {
+        self.shared.permits.close();
+        lock(&self.shared.free).clear();
+        lock(&self.shared.stuck).abort_all();
+    }
+}
+
+impl Shared {
+    async fn connect(&self) -> Result<Session, StoreError> {
+        let connecting = timeout(CONNECT_WAIT, self.config.connect(self.tls.clone()));
+        let (client, connection) = connecting
+            .await
+            .map_err(|_| unavailable("the database does not answer"))?
+            .map_err(|error| nothing_written(&error))?;
+        let notices = Notices::default();
+        let driver = tokio::spawn(drive(connection, notices.clone()));
+        let session = Session { client, notices, driver };
+        check_settings(&session.client).await?;
+        Ok(session)
+    }
+}
+
+/// Refuses a server whose settings would make an ack a lie, or a duplicate an error.
+async fn check_settings(client: &Client) -> Result<(), StoreError> {
+    let asked = client.query_typed_one(
+        "SELECT current_setting('synchronous_commit'), current_setting('default_transaction_isolation')",
+        &[],
+    );
+    let row = timeout(STATEMENT_WAIT, asked)
+        .await
+        .map_err(|_| unavailable("the database does not answer"))?
+        .map_err(|error| nothing_written(&error))?;
+    let refuse = |what: &str| Err(StoreError::new(StoreErrorKind::Incompatible, what));
+    match (row.get(0), row.get(1)) {
+        ("off", _) => refuse("synchronous_commit is off for this role or database: what is acknowledged could be lost"),
+        (_, "read committed" | "read uncommitted") => Ok(()),
+        (_, _) => refuse("default_transaction_isolation must be `read committed` for this role or database"),
+    }
+}
+
+/// Moves the connection's bytes until it ends, and listens to what the server says on the side.
+async fn drive<T>(mut connection: Connection<Socket, T>, notices: Notices)
+where
+    T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+{
+    while let Some(message) = poll_fn(|cx| connection.poll_message(cx)).await {
+        match message {
+            // Noted before the next message is looked at: the caller hears of its commit after us.
+            Ok(AsyncMessage::Notice(notice)) => notices.heard(&notice),
+            Ok(_) => {}
+            Err(error) => {
+                tracing::debug!(%error, "a connection to the database ended");
+                return;
+            }
+        }
+    }
+}
+
+/// A connection in use. Dropped, it is closed, and with it whatever transaction was open; see [`Taken::give_back`].
+pub(super) struct Taken {
+    session: Session,
+    permit: OwnedSemaphorePermit,
+    shared: Arc<Shared>,
+}
+
+impl Taken {
+    /// Begins a transaction and runs its first statement in the same round trip.
+    pub(super) async fn begin(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, StoreError> {
+        let client = &self.session.client;
+        let both = async { tokio::try_join!(biased; client.batch_execute(BEGIN), client.query_typed(sql, params)) };
+        let ((), rows) = answered(timeout(STATEMENT_WAIT, both).await)?;
+        Ok(rows)
+    }
+
+    /// Runs a statement that commits nothing: a read, or one inside a transaction.
+    pub(super) async fn query(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, StoreError> {
+        answered(timeout(STATEMENT_WAIT, self.session.client.query_typed(sql, params)).await)
+    }
+
+    /// Runs whole files of statements; only for migrations.
+    pub(super) async fn run_file(&self, sql: &str) -> Result<(), StoreError> {
+        answered(timeout(STATEMENT_WAIT, self.session.client.batch_execute(sql)).await)
+    }
+
+    /// Runs one statement that is its own transaction.
+    pub(super) async fn query_and_commit(self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, StoreError> {
+        let wait = self.shared.commit_wait;
+        let answer = timeout(wait, self.session.client.query_typed(sql, params)).await;
+        self.committed(answer)
+    }
+
+    /// Commits the open transaction.
+    pub(super) async fn commit(self) -> Result<(), StoreError> {
+        let wait = self.shared.commit_wait;
+        let answer = timeout(wait, self.session.client.batch_execute("COMMIT")).await;
+        self.committed(answer)
+    }
+
+    /// Ends the open transaction without a trace.
+    pub(super) async fn roll_back(self) -> Result<(), StoreError> {
+        self.run_file("ROLLBACK").await?;
+        self.give_back();
+        Ok(())
+    }
+
+    /// The next caller may have it. Only after everything on it went well and no transaction is open.
+    pub(super) fn give_back(self) {
+        lock(&self.shared.free).push(self.session);
+    }
+
+    fn committed<T, E>(self, answer: Result<Result<T, tokio_postgres::Error>, E>) -> Result<T, StoreError> {
+        match answer {
+            Ok(Ok(_)) if self.session.notices.any_not_durable() => {
+                Err(unknown("the commit was not waited for by the standby"))
+            }
+            Ok(Ok(value)) => {
+                self.give_back();
+                Ok(value)
+            }
+            Ok(Err(error)) => Err(of_commit(&error)),
+            Err(_) => {
+                self.leave_stuck();
+                Err(unknown("the database did not answer a commit in time"))
+            }
+        }
+    }
+
+    /// Keeps the place of a commit that may still be going on; see [`STUCK_WAIT`].
+    fn leave_stuck(self) {
+        let Taken { session, permit, shared } = self;
+        let mut stuck = lock(&shared.stuck);
+        while stuck.try_join_next().is_some() {}
+        stuck.spawn(async move {
+            // Answered after whatever was sent before it.
+            let _ = timeout(STUCK_WAIT, session.client.check_connection()).await;
+            drop(permit);
+        });
+    }
+}
+
+fn answered<T, E>(answer: Result<Result<T, tokio_postgres::Error>, E>) -> Result<T, StoreError> {
+    match answer {
+        Ok(answer) => answer.map_err(|error| nothing_written(&error)),
+        Err(_) => Err(unavailable("the database did not answer in time")),
+    }
+}

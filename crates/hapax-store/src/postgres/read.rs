@@ -1,0 +1,317 @@
+//! Lists and details, on connections of their own: reading never waits for the lanes.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hapax_ledger::event::{DeliveryOutcome, EventStatus, KeyOrigin};
+use hapax_ledger::id::{EventId, ROW_MAX, RawId, SHARD_MAX};
+use hapax_ledger::key::{BodyHash, KeyHash, KeyKind};
+use hapax_ledger::time::Time;
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+
+use super::SHARDS;
+use super::pool::{Param, Pool};
+use super::wire::{Hash, Uuid, received, sendable};
+use crate::error::StoreError;
+use crate::nouns::{
+    Delivery, Event, EventDetail, EventFilter, Listed, PAGE_MAX, Page, PageFrom, Payload,
+    PayloadAnswer, Proof, Review,
+};
+
+/// Rows that one page may look at to find those that fit its filter. A page that looked at so many ends early and says
+/// where to go on, so that a rare filter cannot hold a connection for seconds.
+const ROWS_LOOKED_AT_MAX: i64 = 50_000;
+
+/// The columns of [`to_event`] and [`to_proof`], in their order. One text, so that list and detail cannot drift apart.
+macro_rules! event_columns {
+    ($($rest:expr),+) => {
+        concat!(
+            "SELECT e.scheme, e.secret_index, e.signed_at, e.remote, e.id, e.at, e.source, e.type, e.key, e.key_origin,
+                 e.provider_event_id, e.object_id, e.entity, e.version, e.status, e.review_code, e.review_message,
+                 e.body_hash, e.expires_at,
+                 coalesce((SELECT d.n FROM hapax.delivery d
+                     WHERE d.shard = e.shard AND d.event = e.id ORDER BY d.n DESC LIMIT 1), 0),
+                 coalesce((SELECT d.conflicts FROM hapax.delivery d
+                     WHERE d.shard = e.shard AND d.event = e.id ORDER BY d.n DESC LIMIT 1), 0) ",
+            $($rest),+
+        )
+    };
+}
+
+/// What a page looks for, from the parameters of [`Wanted`]; the planner drops what is NULL.
+macro_rules! wanted {
+    () => {
+        "($6::text IS NULL OR e.source = $6) AND ($7::text IS NULL OR e.type = $7)
+             AND ($8::int2 IS NULL OR e.status = $8) AND ($9::text IS NULL OR e.key = $9)
+             AND ($10::text IS NULL OR e.entity = $10) AND ($11::int8 IS NULL OR e.at >= $11)
+             AND ($12::int8 IS NULL OR e.at < $12) "
+    };
+}
+
+fn text(row: &Row, column: usize) -> Option<String> {
+    row.get::<_, Option<String>>(column).map(received)
+}
+
+fn arc(row: &Row, column: usize) -> Arc<str> {
+    received(row.get(column)).into()
+}
+
+fn to_proof(row: &Row) -> Proof {
+    Proof {
+        scheme: arc(row, 0),
+        secret_index: row.get::<_, Option<i16>>(1).map(|index| index as u8),
+        signed_at: row.get::<_, Option<i64>>(2).map(Time::from_micros),
+        remote: text(row, 3).map(Into::into),
+    }
+}
+
+fn to_event(row: &Row) -> Event {
+    let repeats = row.get::<_, i32>(19) as u32;
+    let review = match (text(row, 15), text(row, 16)) {
+        (Some(code), Some(message)) => Some(Review { code, message }),
+        _ => None,
+    };
+    Event {
+        id: EventId::from_bytes(row.get::<_, Uuid>(4).0),
+        source: arc(row, 6),
+        event_type: text(row, 7),
+        key: received(row.get(8)),
+        key_origin: KeyOrigin::from_code(row.get::<_, i16>(9) as u8).unwrap_or(KeyOrigin::Body),
+        provider_event_id: text(row, 10),
+        object_id: text(row, 11),
+        entity: text(row, 12),
+        version: text(row, 13),
+        status: EventStatus::from_code(row.get::<_, i16>(14) as u8).unwrap_or(EventStatus::NeedsReview),
+        received_at: Time::from_micros(row.get(5)),
+        review,
+        delivery_count: repeats + 1,
+        duplicate_count: repeats,
+        conflict_count: row.get::<_, i32>(20) as u32,
+        body_hash: BodyHash::from_bytes(row.get::<_, Hash>(17).0),
+        identity_expires_at: Time::from_micros(row.get(18)),
+    }
+}
+
+/// The event that holds a key now.
+pub(super) async fn sighted(pool: &Pool, source: &str, key: &str, now: Time) -> Result<Option<EventId>, StoreError> {
+    let hash = KeyHash::of(KeyKind::Identity, source, key);
+    let rows = pool
+        .read(
+            "SELECT e.id, e.status, e.expires_at
+             FROM hapax.identity i JOIN hapax.event e ON e.shard = i.shard AND e.id = i.event
+             WHERE i.shard = $1 AND i.source = $2 AND i.key_hash = $3 AND e.key = $4",
+            &[
+                (&(hash.shard(SHARDS) as i16), Type::INT2),
+                (&sendable(source), Type::TEXT),
+                (&Uuid(hash.bytes()), Type::UUID),
+                (&sendable(key), Type::TEXT),
+            ],
+        )
+        .await?;
+    let holds = |row: &&Row| {
+        let status = EventStatus::from_code(row.get::<_, i16>(1) as u8);
+        !status.is_some_and(EventStatus::is_settled) || now < Time::from_micros(row.get(2))
+    };
+    Ok(rows.first().filter(holds).map(|row| EventId::from_bytes(row.get::<_, Uuid>(0).0)))
+}
+
+/// One event with all that hangs on it.
+pub(super) async fn event(pool: &Pool, id: EventId) -> Result<Option<EventDetail>, StoreError> {
+    let (shard, raw) = (id.0.shard() as i16, Uuid(id.bytes()));
+    let named: [Param<'_>; 2] = [(&shard, Type::INT2), (&raw, Type::UUID)];
+    let found = pool.read(event_columns!("FROM hapax.event e WHERE e.shard = $1 AND e.id = $2"), &named).await?;
+    let Some(row) = found.first() else { return Ok(None) };
+    let event = to_event(row);
+    let outcome = match event.review {
+        Some(_) => DeliveryOutcome::FailedValidation,
+        None => DeliveryOutcome::Accepted,
+    };
+    let first =
+        Delivery { at: event.received_at, outcome, proof: to_proof(row), body_hash: event.body_hash, conflict: false };
+    let later = pool
+        .read(
+            "SELECT scheme, secret_index, signed_at, remote, at, outcome, body_hash, conflict
+             FROM hapax.delivery WHERE shard = $1 AND event = $2 ORDER BY n",
+            &named,
+        )
+        .await?;
+    let deliveries = std::iter::once(first).chain(later.iter().map(to_delivery)).collect();
+    Ok(Some(EventDetail { event, deliveries, effects: Vec::new() }))
+}
+
+fn to_delivery(row: &Row) -> Delivery {
+    Delivery {
+        at: Time::from_micros(row.get(4)),
+        outcome: DeliveryOutcome::from_code(row.get::<_, i16>(5) as u8).unwrap_or(DeliveryOutcome::Duplicate),
+        proof: to_proof(row),
+        body_hash: BodyHash::from_bytes(row.get::<_, Hash>(6).0),
+        conflict: row.get(7),
+    }
+}
+
+/// The bytes of one event.
+pub(super) async fn payload(pool: &Pool, id: EventId) -> Result<PayloadAnswer, StoreError> {
+    let found = pool
+        .read(
+            "SELECT p.content_type, p.body
+             FROM hapax.event e LEFT JOIN hapax.payload p ON p.shard = e.shard AND p.event = e.id
+             WHERE e.shard = $1 AND e.id = $2",
+            &[(&(id.0.shard() as i16), Type::INT2), (&Uuid(id.bytes()), Type::UUID)],
+        )
+        .await?;
+    let Some(row) = found.first() else { return Ok(PayloadAnswer::NoEvent) };
+    Ok(match row.get::<_, Option<Vec<u8>>>(1) {
+        Some(body) => PayloadAnswer::Kept(Payload { body: Bytes::from(body), content_type: text(row, 0) }),
+        None => PayloadAnswer::Reaped,
+    })
+}
+
+/// A filter as parameters: `$3` to `$12`, after the id to begin at and the number of rows.
+struct Wanted<'a> {
+    low: Uuid,
+    high: Uuid,
+    shard: Option<i16>,
+    filter: &'a EventFilter,
+    texts: [Option<String>; 4],
+    status: Option<i16>,
+    since: Option<i64>,
+    until: Option<i64>,
+}
+
+impl Wanted<'_> {
+    fn new(filter: &EventFilter) -> Wanted<'_> {
+        // Ids sort by time: a range of time is a range of ids, to the millisecond.
+        let low = filter.since.map_or([0; 16], |since| RawId::new(since, 0, 0).bytes());
+        let high = filter.until.map_or([0xff; 16], |until| RawId::new(until, SHARD_MAX, ROW_MAX).bytes());
+        // Scope and key together name the shard.
+        let shard = filter.source.as_ref().zip(filter.key.as_ref()).map(|(source, key)| {
+            KeyHash::of(KeyKind::Identity, source, key).shard(SHARDS) as i16
+        });
+        let safe = |text: &Option<String>| text.as_deref().map(|text| sendable(text).into_owned());
+        Wanted {
+            low: Uuid(low),
+            high: Uuid(high),
+            shard,
+            filter,
+            texts: [safe(&filter.source), safe(&filter.event_type), safe(&filter.key), safe(&filter.entity)],
+            status: filter.status.map(|status| status.code().into()),
+            since: filter.since.map(Time::micros),
+            until: filter.until.map(Time::micros),
+        }
+    }
+
+    fn is_everything(&self) -> bool {
+        *self.filter == EventFilter::default()
+    }
+
+    fn params<'p>(&'p self, from: &'p Uuid, limit: &'p i64) -> [Param<'p>; 12] {
+        let [source, kind, key, entity] = &self.texts;
+        [
+            (from, Type::UUID),
+            (limit, Type::INT8),
+            (&self.low, Type::UUID),
+            (&self.high, Type::UUID),
+            (&self.shard, Type::INT2),
+            (source, Type::TEXT),
+            (kind, Type::TEXT),
+            (&self.status, Type::INT2),
+            (key, Type::TEXT),
+            (entity, Type::TEXT),
+            (&self.since, Type::INT8),
+            (&self.until, Type::INT8),
+        ]
+    }
+}
+
+/// A page of events, newest first.
+pub(super) async fn events(pool: &Pool, filter: &EventFilter, page: Page) -> Result<Listed<Event>, StoreError> {
+    let limit = i64::from(page.limit.clamp(1, PAGE_MAX));
+    let wanted = Wanted::new(filter);
+    match page.from {
+        PageFrom::Newest => older(pool, &wanted, Uuid([0xff; 16]), limit).await,
+        PageFrom::OlderThan(id) => older(pool, &wanted, Uuid(id.bytes()), limit).await,
+        PageFrom::NewerThan(id) => newer(pool, &wanted, Uuid(id.bytes()), limit).await,
+    }
+}
+
+async fn older(pool: &Pool, wanted: &Wanted<'_>, from: Uuid, limit: i64) -> Result<Listed<Event>, StoreError> {
+    let found = pool
+        .read(
+            event_columns!(
+                "FROM (
+                     SELECT * FROM hapax.event
+                     WHERE id < $1 AND id BETWEEN $3 AND $4 AND ($5::int2 IS NULL OR shard = $5)
+                     ORDER BY id DESC LIMIT 50000
+                 ) e WHERE ",
+                wanted!(),
+                "ORDER BY e.id DESC LIMIT $2"
+            ),
+            &wanted.params(&from, &limit),
+        )
+        .await?;
+    let rows: Vec<Event> = found.iter().map(to_event).collect();
+    let next = match rows.last() {
+        Some(last) if rows.len() as i64 == limit => {
+            let older = "SELECT 1 FROM hapax.event WHERE id < $1 LIMIT 1";
+            let more = pool.read(older, &[(&Uuid(last.id.bytes()), Type::UUID)]).await?;
+            (!more.is_empty()).then_some(last.id)
+        }
+        _ if wanted.is_everything() => None,
+        _ => end_of_look(pool, wanted, from).await?,
+    };
+    Ok(Listed { rows, next })
+}
+
+/// Where a page stopped looking, if it did before the end.
+async fn end_of_look(pool: &Pool, wanted: &Wanted<'_>, from: Uuid) -> Result<Option<EventId>, StoreError> {
+    let last = pool
+        .read(
+            "SELECT id FROM hapax.event
+             WHERE id < $1 AND id BETWEEN $3 AND $4 AND ($5::int2 IS NULL OR shard = $5)
+             ORDER BY id DESC OFFSET $2 - 1 LIMIT 1",
+            &wanted.params(&from, &ROWS_LOOKED_AT_MAX)[..5],
+        )
+        .await?;
+    Ok(last.first().map(|row| EventId::from_bytes(row.get::<_, Uuid>(0).0)))
+}
+
+async fn newer(pool: &Pool, wanted: &Wanted<'_>, from: Uuid, limit: i64) -> Result<Listed<Event>, StoreError> {
+    let found = pool
+        .read(
+            event_columns!(
+                "FROM (
+                     SELECT * FROM hapax.event
+                     WHERE id > $1 AND id BETWEEN $3 AND $4 AND ($5::int2 IS NULL OR shard = $5)
+                     ORDER BY id LIMIT 50000
+                 ) e WHERE ",
+                wanted!(),
+                "ORDER BY e.id LIMIT $2"
+            ),
+            &wanted.params(&from, &limit),
+        )
+        .await?;
+    let rows: Vec<Event> = found.iter().rev().map(to_event).collect();
+    // There is always something older: the event this page began after.
+    let next = rows.last().map(|event| event.id);
+    Ok(Listed { rows, next })
+}
+
+/// How many events there are, how many keys are held by more than one live event, and the bytes on disk.
+pub(super) async fn count(pool: &Pool) -> Result<(u64, u64, u64), StoreError> {
+    // Two events may share a key only if the first had expired when the second came.
+    let rows = pool
+        .read(
+            "SELECT count(*), count(*) FILTER (WHERE held_until > at),
+                 (SELECT sum(pg_total_relation_size(c.oid))::int8 FROM pg_class c
+                  WHERE c.relnamespace = 'hapax'::regnamespace AND c.relkind = 'r')
+             FROM (
+                 SELECT at, lag(expires_at) OVER (PARTITION BY shard, source, key_hash ORDER BY at, id) AS held_until
+                 FROM hapax.event
+             ) held",
+            &[],
+        )
+        .await?;
+    let number = |column| rows.first().map_or(0, |row| row.get::<_, i64>(column) as u64);
+    Ok((number(0), number(1), number(2)))
+}

@@ -1,0 +1,180 @@
+//! Deletes what has expired, a little at a time: payloads first, identities last (I1).
+//!
+//! Expiry holds at once whether or not the reaper has run: an expired identity no longer holds its key, and what is deleted here
+//! is only what nobody can see any more. Any number of nodes may reap: each step names one shard, skips what another
+//! transaction holds, and never waits for a lock while it has one that an arrival may want.
+
+use std::collections::HashSet;
+
+use hapax_ledger::event::EventStatus;
+use hapax_ledger::time::Time;
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+
+use super::pool::{Param, Pool, Taken};
+use super::wire::Uuid;
+use super::{Entropy, SHARDS};
+use crate::error::StoreError;
+use crate::nouns::Reaped;
+
+/// Events handled in one step, of either kind: some milliseconds of the server's time.
+const ROWS_PER_STEP: i64 = 500;
+
+/// The codes of what may be reaped.
+pub(super) fn settled_codes() -> Vec<i16> {
+    EventStatus::ALL.iter().filter(|status| status.is_settled()).map(|status| status.code().into()).collect()
+}
+
+/// One step in one shard that has something to reap; the search begins anywhere, so that nodes do not crowd.
+pub(super) async fn step(pool: &Pool, now: Time, entropy: &Entropy) -> Result<Reaped, StoreError> {
+    let settled = settled_codes();
+    let Some(shard) = shard_with_work(pool, now, &settled, (entropy() % u64::from(SHARDS)) as i32).await? else {
+        return Ok(Reaped::default());
+    };
+    let now = now.micros();
+    let params: [Param<'_>; 4] = [
+        (&shard, Type::INT2),
+        (&now, Type::INT8),
+        (&settled, Type::INT2_ARRAY),
+        (&ROWS_PER_STEP, Type::INT8),
+    ];
+    let taken = pool.take().await?;
+    let payloads = reap_payloads(&taken, &params).await?;
+    let (identities, their_payloads) = reap_events(&taken, &params, shard).await?;
+    taken.commit().await?;
+    let payloads = payloads + their_payloads;
+    // A step that found everything held by others leaves it to them.
+    Ok(Reaped { payloads, identities, more: payloads + identities > 0 })
+}
+
+async fn shard_with_work(
+    pool: &Pool,
+    now: Time,
+    settled: &Vec<i16>,
+    first: i32,
+) -> Result<Option<i16>, StoreError> {
+    let shards = i32::from(SHARDS);
+    let found = pool
+        .read(
+            "SELECT s.shard FROM (
+                 SELECT ((n + $3) % $4)::int2 AS shard, n FROM generate_series(0, $4 - 1) AS n
+             ) s
+             WHERE EXISTS (
+                 SELECT FROM hapax.event e
+                 WHERE e.shard = s.shard AND e.expires_at <= $1 AND e.status = ANY ($2)
+             ) OR EXISTS (
+                 SELECT FROM hapax.payload p JOIN hapax.event e ON e.shard = p.shard AND e.id = p.event
+                 WHERE p.shard = s.shard AND p.until <= $1 AND e.status = ANY ($2)
+             )
+             ORDER BY s.n LIMIT 1",
+            &[
+                (&now.micros(), Type::INT8),
+                (settled, Type::INT2_ARRAY),
+                (&first, Type::INT4),
+                (&shards, Type::INT4),
+            ],
+        )
+        .await?;
+    Ok(found.first().map(|row| row.get(0)))
+}
+
+/// Begins the transaction. The event's lock guards its bytes against other reapers.
+async fn reap_payloads(taken: &Taken, params: &[Param<'_>]) -> Result<u32, StoreError> {
+    let gone = taken
+        .begin(
+            "WITH due AS (
+                 SELECT e.id FROM hapax.payload p JOIN hapax.event e ON e.shard = p.shard AND e.id = p.event
+                 WHERE p.shard = $1 AND e.shard = $1 AND p.until <= $2 AND e.status = ANY ($3)
+                 ORDER BY p.until LIMIT $4
+                 FOR UPDATE OF e SKIP LOCKED
+             ), conflicting AS (
+                 UPDATE hapax.delivery d SET body = NULL FROM due
+                 WHERE d.shard = $1 AND d.event = due.id AND d.body IS NOT NULL
+             ), gone AS (
+                 DELETE FROM hapax.payload p USING due WHERE p.shard = $1 AND p.event = due.id RETURNING p.event
+             )
+             SELECT count(*) FROM gone",
+            params,
+        )
+        .await?;
+    Ok(count(&gone, 0))
+}
+
+/// Deletes events whose identity has expired, with all that hangs on them; says how many, and how many still had bytes.
+async fn reap_events(taken: &Taken, params: &[Param<'_>], shard: i16) -> Result<(u32, u32), StoreError> {
+    let due = taken
+        .query(
+            "SELECT id, source, key_hash FROM hapax.event
+             WHERE shard = $1 AND expires_at <= $2 AND status = ANY ($3)
+             ORDER BY expires_at LIMIT $4
+             FOR UPDATE SKIP LOCKED",
+            params,
+        )
+        .await?;
+    let free = without_held_keys(taken, &due, shard).await?;
+    if free.is_empty() {
+        return Ok((0, 0));
+    }
+    let gone = taken
+        .query(
+            "WITH due AS (
+                 SELECT unnest($2::uuid[]) AS id
+             ), bytes AS (
+                 DELETE FROM hapax.payload p USING due WHERE p.shard = $1 AND p.event = due.id RETURNING p.event
+             ), deliveries AS (
+                 DELETE FROM hapax.delivery d USING due WHERE d.shard = $1 AND d.event = due.id
+             ), keys AS (
+                 DELETE FROM hapax.identity i USING due, hapax.event e
+                 WHERE e.shard = $1 AND e.id = due.id
+                   AND i.shard = $1 AND i.source = e.source AND i.key_hash = e.key_hash AND i.event = e.id
+             ), gone AS (
+                 DELETE FROM hapax.event e USING due WHERE e.shard = $1 AND e.id = due.id RETURNING e.id
+             )
+             SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM bytes)",
+            &[(&shard, Type::INT2), (&free, Type::UUID_ARRAY)],
+        )
+        .await?;
+    Ok((count(&gone, 0), count(&gone, 1)))
+}
+
+/// Of expired events, those whose key is ours to delete: it has gone over to another event, or we could lock it. An arrival
+/// that holds the lock is about to take the key or to extend it; either way the next step sees what became of it.
+async fn without_held_keys(taken: &Taken, due: &[Row], shard: i16) -> Result<Vec<Uuid>, StoreError> {
+    if due.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids: Vec<Uuid> = due.iter().map(|row| row.get(0)).collect();
+    let sources: Vec<&str> = due.iter().map(|row| row.get(1)).collect();
+    let hashes: Vec<Uuid> = due.iter().map(|row| row.get(2)).collect();
+    let params: [Param<'_>; 4] = [
+        (&shard, Type::INT2),
+        (&ids, Type::UUID_ARRAY),
+        (&sources, Type::TEXT_ARRAY),
+        (&hashes, Type::UUID_ARRAY),
+    ];
+    let locked = taken
+        .query(
+            "SELECT i.event FROM unnest($2::uuid[], $3::text[], $4::uuid[]) AS k (event, source, key_hash)
+             JOIN hapax.identity i ON i.shard = $1 AND i.source = k.source COLLATE \"C\" AND i.key_hash = k.key_hash
+              AND i.event = k.event
+             FOR UPDATE OF i SKIP LOCKED",
+            &params,
+        )
+        .await?;
+    let held = taken
+        .query(
+            "SELECT i.event FROM unnest($2::uuid[], $3::text[], $4::uuid[]) AS k (event, source, key_hash)
+             JOIN hapax.identity i ON i.shard = $1 AND i.source = k.source COLLATE \"C\" AND i.key_hash = k.key_hash
+              AND i.event = k.event",
+            &params,
+        )
+        .await?;
+    let locked: HashSet<Uuid> = locked.iter().map(|row| row.get(0)).collect();
+    let mut theirs: HashSet<Uuid> = held.iter().map(|row| row.get(0)).collect();
+    theirs.retain(|event| !locked.contains(event));
+    Ok(ids.into_iter().filter(|event| !theirs.contains(event)).collect())
+}
+
+fn count(rows: &[Row], column: usize) -> u32 {
+    rows.first().map_or(0, |row| row.get::<_, i64>(column) as u32)
+}

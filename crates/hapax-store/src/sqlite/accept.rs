@@ -1,0 +1,244 @@
+//! What one arrival writes: its events with their bytes, or one more delivery of events that are known.
+
+use hapax_ledger::event::{DeliveryOutcome, EventStatus};
+use hapax_ledger::id::{EventId, RawId};
+use hapax_ledger::identity::{self, Identity, Sighting};
+use hapax_ledger::key::{BodyHash, KeyHash, KeyKind};
+use hapax_ledger::time::{Span, Time};
+use rusqlite::{OptionalExtension, params};
+
+use super::{effect, sql_error};
+use super::index::Latest;
+use super::writer::Tx;
+use crate::error::{StoreError, StoreErrorKind};
+use crate::nouns::{
+    Arrival, CONFLICT_BODIES_MAX, DELIVERIES_KEPT_MAX, NewEvent, Receipt, Receipted,
+};
+
+/// Stores one arrival in the open transaction.
+pub(super) fn accept(tx: &mut Tx<'_>, arrival: &Arrival) -> Result<Vec<Receipt>, StoreError> {
+    arrival.events.iter().map(|event| accept_one(tx, arrival, event)).collect()
+}
+
+/// The event that holds a key now.
+pub(super) fn sighted(tx: &Tx<'_>, source: &str, key: &str, now: Time) -> Result<Option<EventId>, StoreError> {
+    let known = find(tx, KeyHash::of(KeyKind::Identity, source, key), source, key)?;
+    Ok(known.filter(|known| now < known.identity.expires_at).map(|known| known.identity.event))
+}
+
+/// A write that changes nothing, to prove that writing works.
+pub(super) fn touch(tx: &Tx<'_>) -> Result<(), StoreError> {
+    tx.db.execute("UPDATE store SET epoch = epoch WHERE one = 1", []).map_err(sql_error)?;
+    Ok(())
+}
+
+/// Keeps a hash unless one is kept already.
+pub(super) fn keep_admin_token(tx: &Tx<'_>, hash: [u8; 32]) -> Result<[u8; 32], StoreError> {
+    tx.db
+        .query_row(
+            "UPDATE store SET admin_token_hash = coalesce(admin_token_hash, ?1) WHERE one = 1 RETURNING admin_token_hash",
+            [hash],
+            |row| row.get(0),
+        )
+        .map_err(sql_error)
+}
+
+/// The id of an event row.
+pub(super) fn event_id(at: Time, row: i64) -> EventId {
+    EventId(RawId::new(at, 0, row as u64))
+}
+
+/// What is known of the holder of a key.
+struct Known {
+    row: i64,
+    identity: Identity,
+    retry_window: Span,
+    status: EventStatus,
+}
+
+fn accept_one(tx: &mut Tx<'_>, arrival: &Arrival, event: &NewEvent) -> Result<Receipt, StoreError> {
+    let known = find(tx, event.key_hash, &arrival.source, &event.key)?;
+    let sighting = identity::decide(known.as_ref().map(|known| &known.identity), event.compare_hash, arrival.at);
+    match (sighting, known) {
+        (Sighting::Duplicate { conflict, .. }, Some(known)) => repeat(tx, arrival, event, &known, conflict),
+        (Sighting::New | Sighting::Expired, _) | (Sighting::Duplicate { .. }, None) => insert(tx, arrival, event),
+    }
+}
+
+fn find(tx: &Tx<'_>, hash: KeyHash, source: &str, key: &str) -> Result<Option<Known>, StoreError> {
+    let Some(row) = tx.group.find(tx.index, hash)? else { return Ok(None) };
+    let mut read = tx
+        .db
+        .prepare_cached(
+            "SELECT at, source, key, body_hash, compare_hash, expires_at, retry_window, status
+             FROM event WHERE seq = ?1",
+        )
+        .map_err(sql_error)?;
+    let found = read
+        .query_row([row], |read| {
+            let at = Time::from_micros(read.get(0)?);
+            let same = read.get_ref(1)?.as_str()? == source && read.get_ref(2)?.as_str()? == key;
+            let body_hash: [u8; 32] = read.get(3)?;
+            let compare_hash: Option<[u8; 32]> = read.get(4)?;
+            let status = EventStatus::from_code(read.get(7)?).unwrap_or(EventStatus::NeedsReview);
+            let identity = Identity {
+                event: event_id(at, row),
+                compare_hash: BodyHash::from_bytes(compare_hash.unwrap_or(body_hash)),
+                first_seen: at,
+                last_seen: at,
+                expires_at: if status.is_settled() { Time::from_micros(read.get(5)?) } else { Time::MAX },
+            };
+            let retry_window = Span::from_micros(read.get(6)?);
+            Ok((same, Known { row, identity, retry_window, status }))
+        })
+        .optional()
+        .map_err(sql_error)?;
+    match found {
+        // The index was not told that the row is gone: nothing holds the key.
+        None => Ok(None),
+        Some((true, known)) => Ok(Some(known)),
+        Some((false, _)) => Err(StoreError::new(StoreErrorKind::Corrupt, "two keys share one 128-bit hash, or the key index points to a wrong row")),
+    }
+}
+
+fn insert(tx: &mut Tx<'_>, arrival: &Arrival, event: &NewEvent) -> Result<Receipt, StoreError> {
+    let row = tx.group.give_row()?;
+    let claims = effect::plan(tx, arrival.at, row, &event.effects)?;
+    let status = match &event.review {
+        Some(_) => EventStatus::NeedsReview,
+        None if event.effects.is_empty() => EventStatus::Completed,
+        None => effect::set_status(tx.db, row)?,
+    };
+    let expires_at = identity::expiry(arrival.at, arrival.at, event.keep.identity, event.keep.retry_window);
+    let body_hash = event.body_hash.bytes();
+    let compare_hash = (event.compare_hash != event.body_hash).then(|| event.compare_hash.bytes());
+    tx.db
+        .prepare_cached(
+            "INSERT INTO event (seq, at, source, type, key, key_hash, key_origin, body_hash, compare_hash,
+                 provider_event_id, object_id, entity, version, status, review_code, review_message,
+                 scheme, secret_index, signed_at, remote, retry_window, expires_at, payload_until)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
+                 ?21, ?22, ?23)",
+        )
+        .and_then(|mut insert| {
+            insert.execute(params![
+                row,
+                arrival.at.micros(),
+                arrival.source,
+                event.event_type,
+                event.key,
+                event.key_hash.bytes(),
+                event.key_origin.code(),
+                body_hash,
+                compare_hash,
+                event.provider_event_id,
+                event.object_id,
+                event.entity,
+                event.version,
+                status.code(),
+                event.review.as_ref().map(|review| review.code.as_str()),
+                event.review.as_ref().map(|review| review.message.as_str()),
+                arrival.proof.scheme,
+                arrival.proof.secret_index,
+                arrival.proof.signed_at.map(Time::micros),
+                arrival.proof.remote,
+                event.keep.retry_window.micros(),
+                expires_at.micros(),
+                (arrival.at + event.keep.payload).micros(),
+            ])
+        })
+        .map_err(sql_error)?;
+    tx.db
+        .prepare_cached("INSERT INTO payload (seq, content_type, body) VALUES (?1, ?2, ?3)")
+        .and_then(|mut insert| insert.execute(params![row, event.content_type, &event.body[..]]))
+        .map_err(sql_error)?;
+    tx.group.take(event.key_hash, row);
+    Ok(Receipt {
+        event: event_id(arrival.at, row),
+        sighting: Receipted::New,
+        needs_review: event.review.is_some(),
+        claims,
+    })
+}
+
+fn repeat(
+    tx: &mut Tx<'_>,
+    arrival: &Arrival,
+    event: &NewEvent,
+    known: &Known,
+    conflict: bool,
+) -> Result<Receipt, StoreError> {
+    let before = tx.group.latest(tx.index, known.row)?;
+    let mut latest = Latest { row: before.row, n: before.n + 1, conflicts: before.conflicts + u32::from(conflict) };
+    if before.n >= DELIVERIES_KEPT_MAX {
+        // The last row stands for all later ones.
+        tx.db
+            .prepare_cached("UPDATE delivery SET n = ?2, at = ?3, conflicts = ?4 WHERE seq = ?1")
+            .and_then(|mut update| {
+                update.execute(params![latest.row, latest.n, arrival.at.micros(), latest.conflicts])
+            })
+            .map_err(sql_error)?;
+    } else {
+        latest.row = tx.group.give_delivery_row();
+        insert_delivery(tx, arrival, event, known.row, before, latest)?;
+    }
+    tx.group.delivered(known.row, latest);
+    outlive_the_sender(tx, known, arrival.at)?;
+    Ok(Receipt {
+        event: known.identity.event,
+        sighting: if conflict { Receipted::Conflict } else { Receipted::Duplicate },
+        needs_review: known.status == EventStatus::NeedsReview,
+        claims: Vec::new(),
+    })
+}
+
+fn insert_delivery(
+    tx: &Tx<'_>,
+    arrival: &Arrival,
+    event: &NewEvent,
+    of: i64,
+    before: Latest,
+    latest: Latest,
+) -> Result<(), StoreError> {
+    let conflict = latest.conflicts > before.conflicts;
+    let body = (conflict && before.conflicts < CONFLICT_BODIES_MAX).then_some(&event.body[..]);
+    tx.db
+        .prepare_cached(
+            "INSERT INTO delivery (seq, event, previous, n, at, outcome, conflict, conflicts, body_hash, scheme,
+                 secret_index, signed_at, remote, body)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+        )
+        .and_then(|mut insert| {
+            insert.execute(params![
+                latest.row,
+                of,
+                (before.n > 0).then_some(before.row),
+                latest.n,
+                arrival.at.micros(),
+                DeliveryOutcome::Duplicate.code(),
+                conflict,
+                latest.conflicts,
+                event.body_hash.bytes(),
+                arrival.proof.scheme,
+                arrival.proof.secret_index,
+                arrival.proof.signed_at.map(Time::micros),
+                arrival.proof.remote,
+                body,
+            ])
+        })
+        .map_err(sql_error)?;
+    Ok(())
+}
+
+/// A late sighting moves the identity's end, so that it outlives the sender's retries (B5). Seldom needed, since the
+/// window is far longer than the retries; the row is only touched when it is.
+fn outlive_the_sender(tx: &Tx<'_>, known: &Known, now: Time) -> Result<(), StoreError> {
+    let wanted = now + known.retry_window;
+    if wanted > known.identity.expires_at {
+        tx.db
+            .prepare_cached("UPDATE event SET expires_at = max(expires_at, ?2) WHERE seq = ?1")
+            .and_then(|mut update| update.execute(params![known.row, wanted.micros()]))
+            .map_err(sql_error)?;
+    }
+    Ok(())
+}

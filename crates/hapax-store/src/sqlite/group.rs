@@ -1,0 +1,129 @@
+//! What the writer knows of the group of jobs that shares the open transaction.
+
+use std::collections::HashMap;
+
+use hapax_ledger::key::KeyHash;
+use rusqlite::Connection;
+
+use super::effect::PLACE_BITS;
+use super::index::{Additions, KeyIndex, Latest, Watermark};
+use super::sql_error;
+use crate::error::{StoreError, StoreErrorKind};
+
+/// The open group: row numbers given out, and keys that are in the transaction but not yet in the index.
+pub(super) struct Group {
+    epoch: u32,
+    next_row: i64,
+    next_delivery: i64,
+    keys: HashMap<KeyHash, i64>,
+    latest: HashMap<i64, Latest>,
+    forgotten: Vec<(KeyHash, i64)>,
+    rows: i64,
+    reaper_at: i64,
+    stale: bool,
+}
+
+impl Group {
+    pub(super) fn new(db: &Connection, index: &KeyIndex, epoch: u32) -> Result<Group, StoreError> {
+        let last: Option<i64> =
+            db.query_row("SELECT max(seq) FROM event", [], |row| row.get(0)).map_err(sql_error)?;
+        let last_effect: Option<i64> =
+            db.query_row("SELECT max(seq) FROM effect", [], |row| row.get(0)).map_err(sql_error)?;
+        let last = last.max(last_effect.map(|row| row >> PLACE_BITS));
+        // A row number is not used again while the index remembers it, even if its row has been reaped.
+        let watermark = index.watermark()?;
+        let next_row = last.unwrap_or(0).max(watermark.event) + 1;
+        let last: Option<i64> =
+            db.query_row("SELECT max(seq) FROM delivery", [], |row| row.get(0)).map_err(sql_error)?;
+        let next_delivery = last.unwrap_or(0).max(watermark.delivery) + 1;
+        Ok(Group { epoch, next_row, next_delivery, keys: HashMap::new(), latest: HashMap::new(), forgotten: Vec::new(), rows: 0, reaper_at: 0, stale: false })
+    }
+
+    /// The epoch of this process, for fences.
+    pub(super) fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// The database could not be reopened: refuse to decide anything on what is known here.
+    pub(super) fn must_reopen(&mut self) {
+        self.stale = true;
+    }
+
+    /// A row number that was never given before.
+    pub(super) fn give_row(&mut self) -> Result<i64, StoreError> {
+        if self.stale {
+            return Err(StoreError::new(StoreErrorKind::Unavailable, "the database has to be reopened first"));
+        }
+        let row = self.next_row;
+        self.next_row += 1;
+        Ok(row)
+    }
+
+    /// The same for a delivery.
+    pub(super) fn give_delivery_row(&mut self) -> i64 {
+        let row = self.next_delivery;
+        self.next_delivery += 1;
+        row
+    }
+
+    /// The latest delivery of an event: of this transaction, or as the index has it.
+    pub(super) fn latest(&self, index: &KeyIndex, event: i64) -> Result<Latest, StoreError> {
+        match self.latest.get(&event) {
+            Some(latest) => Ok(*latest),
+            None => Ok(index.latest(event)?.unwrap_or_default()),
+        }
+    }
+
+    /// The event has a later delivery.
+    pub(super) fn delivered(&mut self, event: i64, latest: Latest) {
+        self.latest.insert(event, latest);
+    }
+
+    /// The row that holds a key: of this transaction, or as the index has it. To be confirmed by reading the row.
+    pub(super) fn find(&self, index: &KeyIndex, key: KeyHash) -> Result<Option<i64>, StoreError> {
+        match self.keys.get(&key) {
+            Some(row) => Ok(Some(*row)),
+            None => index.get(key),
+        }
+    }
+
+    /// A row of this transaction now holds the key.
+    pub(super) fn take(&mut self, key: KeyHash, row: i64) {
+        self.keys.insert(key, row);
+        self.rows += 1;
+    }
+
+    /// The row that held the key is deleted in this transaction.
+    pub(super) fn forget(&mut self, key: KeyHash, row: i64) {
+        self.forgotten.push((key, row));
+    }
+
+    /// The reaper goes on after this row.
+    pub(super) fn reaper_goes_on_after(&self) -> i64 {
+        self.reaper_at
+    }
+
+    /// The reaper has looked at all rows up to this one; zero sends it round again.
+    pub(super) fn reaper_stopped_at(&mut self, row: i64) {
+        self.reaper_at = row;
+    }
+
+    /// About how many pages the group added to the log: a row and its bytes fill about half of one, and some are shared.
+    pub(super) fn frames(&self) -> i64 {
+        self.rows / 2 + 4
+    }
+
+    /// The transaction is committed: tell the index, and begin anew.
+    pub(super) fn settle(&mut self, index: &KeyIndex) -> Result<(), StoreError> {
+        self.rows = 0;
+        if !self.keys.is_empty() || !self.latest.is_empty() {
+            let added = Additions { keys: self.keys.drain().collect(), latest: self.latest.drain().collect() };
+            index.put(&added, Watermark { event: self.next_row - 1, delivery: self.next_delivery - 1 })?;
+        }
+        if !self.forgotten.is_empty() {
+            index.forget(&self.forgotten)?;
+            self.forgotten.clear();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,186 @@
+//! The embedded store: one SQLite file in WAL mode, one writer thread, and a key index beside it.
+//!
+//! - [`open`]: connections, settings, and the index brought level with the database
+//! - [`writer`]: the thread that owns the writing connection; many requests share one commit
+//! - [`group`]: what the writer knows of the open transaction
+//! - [`accept`]: what one arrival writes
+//! - [`effect`]: effects as rows; [`claim`]: claims, moves and rescues by the ledger's machine
+//! - [`read`]: lists and details, on connections of their own
+//! - [`reap`]: deleting what has expired, in small steps
+//! - [`index`]: the derived key index
+//! - [`checkpoint`]: moving the log into the database, off the writer's path
+//! - [`disk`]: the watermark and the ballast that let a full disk recover
+//! - [`migrate`]: the shape of the file
+//!
+//! **Invariant**: a row is committed and synced before anybody hears of it; the index hears of it after that.
+
+mod accept;
+mod checkpoint;
+mod claim;
+mod disk;
+mod effect;
+mod group;
+mod index;
+mod migrate;
+mod open;
+mod read;
+mod reap;
+mod writer;
+
+use std::fs::File;
+use std::path::Path;
+
+use async_trait::async_trait;
+use hapax_ledger::id::{EffectId, EventId};
+use hapax_ledger::lease::Fence;
+use hapax_ledger::time::Time;
+
+use crate::error::{StoreError, StoreErrorKind};
+use crate::nouns::{
+    Arrival, ClaimAsk, Claimed, EffectDetail, Event, EventDetail, EventFilter, Listed, Move, Moved,
+    Page, PayloadAnswer, Reaped, Receipt, StoreStats,
+};
+use crate::store::{Clock, Store};
+use writer::Space;
+pub use disk::DiskLimits;
+
+/// How to open an embedded store.
+#[derive(Clone)]
+pub struct Options {
+    /// By what leases end; passed in, since the store reads no clock.
+    pub clock: Clock,
+    /// The id that a new file gets; ignored by one that exists. Random, and passed in, since the store draws no lots.
+    pub new_store_id: [u8; 16],
+    /// When to stop taking work because the disk is filling up.
+    pub disk: DiskLimits,
+}
+
+/// The embedded store.
+pub struct SqliteStore {
+    writer: writer::Writer,
+    readers: read::Readers,
+    index: index::KeyIndex,
+    checkpointer: checkpoint::Checkpointer,
+    // Held so that no other process opens the same file: the index knows only what this writer wrote.
+    _lock: File,
+}
+
+impl SqliteStore {
+    /// Opens the file at `path`, making it if it is not there. Blocks while the key index is brought level.
+    pub fn open(path: &Path, options: Options) -> Result<SqliteStore, StoreError> {
+        let paths = open::Paths::beside(path);
+        let lock = take_lock(&paths)?;
+        let opened = open::open(&paths, options.new_store_id, &options.clock)?;
+        let index = opened.index.clone();
+        let readers = read::Readers::open(&paths)?;
+        let disk = disk::Disk::new(&paths, options.disk);
+        let writer = writer::Writer::start(paths.clone(), opened, disk, options.clock)?;
+        let checkpointer = checkpoint::Checkpointer::start(&paths, writer.restarter())?;
+        Ok(SqliteStore { writer, readers, index, checkpointer, _lock: lock })
+    }
+
+    fn shut(&self) {
+        self.checkpointer.stop();
+        self.writer.stop();
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        self.shut();
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn accept(&self, arrival: Arrival) -> Result<Vec<Receipt>, StoreError> {
+        let bytes = arrival.events.iter().map(|event| event.body.len()).sum();
+        self.writer.write(Space::Takes, bytes, move |tx| accept::accept(tx, &arrival)).await
+    }
+
+    async fn sighted(&self, source: &str, key: &str, now: Time) -> Result<Option<EventId>, StoreError> {
+        let (source, key) = (source.to_owned(), key.to_owned());
+        self.writer.write(Space::Frees, 0, move |tx| accept::sighted(tx, &source, &key, now)).await
+    }
+
+    async fn event(&self, id: EventId) -> Result<Option<EventDetail>, StoreError> {
+        let index = self.index.clone();
+        self.readers.run(move |db| read::event(db, &index, id)).await
+    }
+
+    async fn payload(&self, id: EventId) -> Result<PayloadAnswer, StoreError> {
+        self.readers.run(move |db| read::payload(db, id)).await
+    }
+
+    async fn events(&self, filter: EventFilter, page: Page) -> Result<Listed<Event>, StoreError> {
+        let index = self.index.clone();
+        self.readers.run(move |db| read::events(db, &index, &filter, page)).await
+    }
+
+    fn shards(&self) -> u16 {
+        1
+    }
+
+    async fn claim(&self, ask: ClaimAsk) -> Result<Vec<Claimed>, StoreError> {
+        self.writer.write(Space::Takes, 0, move |tx| claim::claim(tx, &ask)).await
+    }
+
+    async fn advance(&self, effect: EffectId, fence: Fence, what: Move) -> Result<Moved, StoreError> {
+        // Evidence about work that is under way is written even when the disk is nearly full.
+        self.writer.write(Space::Frees, 0, move |tx| claim::advance(tx, effect, fence, what)).await
+    }
+
+    async fn rescue(&self, _shard: u16) -> Result<u32, StoreError> {
+        self.writer.write(Space::Frees, 0, claim::rescue).await
+    }
+
+    async fn effect(&self, id: EffectId) -> Result<Option<EffectDetail>, StoreError> {
+        self.readers.run(move |db| claim::detail(db, id)).await
+    }
+
+    async fn reap(&self, now: Time) -> Result<Reaped, StoreError> {
+        self.writer.write(Space::Frees, 0, move |tx| reap::step(tx, now)).await
+    }
+
+    async fn ready(&self) -> Result<(), StoreError> {
+        self.writer.write(Space::Takes, 0, |tx| accept::touch(tx)).await
+    }
+
+    async fn keep_admin_token(&self, hash: [u8; 32]) -> Result<[u8; 32], StoreError> {
+        self.writer.write(Space::Takes, 0, move |tx| accept::keep_admin_token(tx, hash)).await
+    }
+
+    async fn close(&self) {
+        // Joining threads blocks; it is the last thing a process does with its store, and they end after one group.
+        self.shut();
+    }
+
+    async fn stats(&self) -> Result<StoreStats, StoreError> {
+        let (events, keys_twice) = self.readers.run(read::count).await?;
+        Ok(StoreStats { events, keys_twice, bytes: self.writer.bytes() })
+    }
+}
+
+fn take_lock(paths: &open::Paths) -> Result<File, StoreError> {
+    let open = || File::options().create(true).truncate(false).write(true).open(&paths.lock);
+    let lock = open().map_err(|error| {
+        StoreError::new(StoreErrorKind::Unavailable, format!("cannot open {}", paths.lock.display())).caused_by(error)
+    })?;
+    lock.try_lock().map_err(|_| {
+        StoreError::new(
+            StoreErrorKind::Incompatible,
+            format!("{} is in use by another process; talk to that one through its HTTP API", paths.database.display()),
+        )
+    })?;
+    Ok(lock)
+}
+
+/// A failure before COMMIT: nothing was written.
+fn sql_error(error: rusqlite::Error) -> StoreError {
+    let kind = match error.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::DiskFull) => StoreErrorKind::Full,
+        Some(rusqlite::ErrorCode::DatabaseCorrupt | rusqlite::ErrorCode::NotADatabase) => StoreErrorKind::Corrupt,
+        _ => StoreErrorKind::Unavailable,
+    };
+    StoreError::new(kind, "the database failed").caused_by(error)
+}

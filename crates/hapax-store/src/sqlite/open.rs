@@ -1,0 +1,219 @@
+//! Opening the file: connections with the settings that the promises rest on, and the key index brought level.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hapax_ledger::key::KeyHash;
+use rusqlite::{Connection, OpenFlags, OptionalExtension};
+
+use super::effect::PLACE_BITS;
+use super::group::Group;
+use super::index::{Additions, KeyIndex, Latest, Stamp};
+use super::writer::Tx;
+use super::{Clock, claim, migrate, sql_error};
+use crate::error::{StoreError, StoreErrorKind};
+
+/// The oldest SQLite whose WAL is sound under checkpoints from another connection.
+const SQLITE_VERSION_MIN: i32 = 3_051_003;
+/// The writer's page cache, in KiB (SQLite counts it as a negative number of them).
+const WRITER_CACHE_KIB: i64 = 32 * 1024;
+/// Each reader's page cache, in KiB.
+const READER_CACHE_KIB: i64 = 4 * 1024;
+/// How long a connection waits for another one's lock; only checkpoints and start-up ever collide.
+const BUSY_WAIT: Duration = Duration::from_secs(5);
+/// Rows read at a time when the index catches up.
+const CATCH_UP_ROWS: i64 = 20_000;
+
+/// Where the files of a store are.
+#[derive(Clone, Debug)]
+pub(super) struct Paths {
+    pub(super) database: PathBuf,
+    pub(super) index: PathBuf,
+    pub(super) ballast: PathBuf,
+    pub(super) lock: PathBuf,
+    pub(super) folder: PathBuf,
+}
+
+impl Paths {
+    pub(super) fn beside(database: &Path) -> Paths {
+        let suffixed = |suffix: &str| {
+            let mut name = database.as_os_str().to_owned();
+            name.push(suffix);
+            PathBuf::from(name)
+        };
+        let folder = match database.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+            _ => PathBuf::from("."),
+        };
+        Paths {
+            database: database.to_owned(),
+            index: suffixed(".keys"),
+            ballast: suffixed(".ballast"),
+            lock: suffixed(".lock"),
+            folder,
+        }
+    }
+}
+
+/// The connection that writes.
+pub(super) fn writer(paths: &Paths) -> Result<Connection, StoreError> {
+    if rusqlite::version_number() < SQLITE_VERSION_MIN {
+        return Err(StoreError::new(
+            StoreErrorKind::Incompatible,
+            format!("SQLite {} is too old; 3.51.3 or newer is needed", rusqlite::version()),
+        ));
+    }
+    let db = Connection::open(&paths.database).map_err(sql_error)?;
+    db.busy_timeout(BUSY_WAIT).map_err(sql_error)?;
+    db.pragma_update(None, "journal_mode", "WAL").map_err(sql_error)?;
+    // FULL: every commit waits for a sync of the log. NORMAL would ack what a power cut takes back (A1).
+    db.pragma_update(None, "synchronous", "FULL").map_err(sql_error)?;
+    // Checkpoints belong to their own thread, off the path of the acks.
+    db.pragma_update(None, "wal_autocheckpoint", 0).map_err(sql_error)?;
+    db.pragma_update(None, "cache_size", -WRITER_CACHE_KIB).map_err(sql_error)?;
+    db.pragma_update(None, "temp_store", "MEMORY").map_err(sql_error)?;
+    db.set_prepared_statement_cache_capacity(64);
+    Ok(db)
+}
+
+/// A connection that only reads.
+pub(super) fn reader(paths: &Paths) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(&paths.database, flags).map_err(sql_error)?;
+    db.busy_timeout(BUSY_WAIT).map_err(sql_error)?;
+    db.pragma_update(None, "cache_size", -READER_CACHE_KIB).map_err(sql_error)?;
+    Ok(db)
+}
+
+/// A database and an index that agree with each other.
+pub(super) struct Opened {
+    pub(super) db: Connection,
+    pub(super) index: KeyIndex,
+    pub(super) epoch: u32,
+}
+
+/// Opens database and index, raises the epoch, and brings the index level with the database.
+pub(super) fn open(paths: &Paths, new_store_id: [u8; 16], clock: &Clock) -> Result<Opened, StoreError> {
+    let mut db = writer(paths)?;
+    migrate::migrate(&mut db)?;
+    let mut index = KeyIndex::open(&paths.index)?;
+    let known = stamp_of(&db)?;
+    let trusted = known.is_some() && index.stamp()? == known;
+    let epoch_before = known.map_or(0, |stamp| stamp.epoch);
+    let index_epoch = index.stamp()?.map_or(0, |stamp| stamp.epoch);
+    let stamp = Stamp {
+        store_id: known.map_or(new_store_id, |stamp| stamp.store_id),
+        // An index that is ahead tells of a restored backup: outrun the epochs that the backup does not know.
+        epoch: epoch_before.max(index_epoch) + 1,
+    };
+    if !trusted || ahead(&db, &index)? {
+        if known.is_some() {
+            tracing::info!("the key index does not belong to this database file; rebuilding it");
+        }
+        index = index.emptied()?;
+    }
+    catch_up(&db, &index)?;
+    set_stamp(&db, stamp)?;
+    index.set_stamp(stamp)?;
+    void_old_leases(&mut db, &index, stamp.epoch, clock)?;
+    Ok(Opened { db, index, epoch: stamp.epoch })
+}
+
+/// A restart ends every lease that the process before it gave (C3).
+fn void_old_leases(db: &mut Connection, index: &KeyIndex, epoch: u32, clock: &Clock) -> Result<(), StoreError> {
+    let mut group = Group::new(db, index, epoch)?;
+    loop {
+        let open = db.transaction().map_err(sql_error)?;
+        let mut tx = Tx { db: &open, index, group: &mut group, now: clock() };
+        let freed = claim::void(&mut tx)?;
+        open.commit().map_err(sql_error)?;
+        if freed == 0 {
+            return Ok(());
+        }
+        tracing::info!(freed, "took over effects that the process before this one held");
+    }
+}
+
+/// Reads into the index what the database has and the index has not.
+pub(super) fn catch_up(db: &Connection, index: &KeyIndex) -> Result<(), StoreError> {
+    let mut at = index.watermark()?;
+    loop {
+        let mut added = Additions { keys: event_keys(db, at.event)?, latest: Vec::new() };
+        let Some(&(_, last)) = added.keys.last() else { break };
+        added.keys.extend(effect_keys(db, at.event, last)?);
+        at.event = last;
+        index.put(&added, at)?;
+        if added.keys.len() as i64 >= CATCH_UP_ROWS {
+            tracing::info!(row = last, "reading the key index up to date");
+        }
+    }
+    loop {
+        let latest = latest_deliveries(db, at.delivery)?;
+        let Some(last) = latest.last().map(|(_, latest)| latest.row) else { return Ok(()) };
+        at.delivery = last;
+        index.put(&Additions { keys: Vec::new(), latest }, at)?;
+    }
+}
+
+fn event_keys(db: &Connection, after: i64) -> Result<Vec<(KeyHash, i64)>, StoreError> {
+    db.prepare_cached("SELECT seq, key_hash FROM event WHERE seq > ?1 ORDER BY seq LIMIT ?2")
+        .and_then(|mut read| {
+            let rows =
+                read.query_map((after, CATCH_UP_ROWS), |row| Ok((KeyHash::from_bytes(row.get(1)?), row.get(0)?)))?;
+            rows.collect()
+        })
+        .map_err(sql_error)
+}
+
+/// In the order they came, so that the last of an event is what stays.
+fn latest_deliveries(db: &Connection, after: i64) -> Result<Vec<(i64, Latest)>, StoreError> {
+    db.prepare_cached("SELECT event, seq, n, conflicts FROM delivery WHERE seq > ?1 ORDER BY seq LIMIT ?2")
+        .and_then(|mut read| {
+            let rows = read.query_map((after, CATCH_UP_ROWS), |row| {
+                Ok((row.get(0)?, Latest { row: row.get(1)?, n: row.get(2)?, conflicts: row.get(3)? }))
+            })?;
+            rows.collect()
+        })
+        .map_err(sql_error)
+}
+
+/// The keys of effects that events after `from` up to `last` planned.
+fn effect_keys(db: &Connection, from: i64, last: i64) -> Result<Vec<(KeyHash, i64)>, StoreError> {
+    db.prepare_cached("SELECT seq, key_hash FROM effect WHERE seq >= ?1 AND seq < ?2")
+        .and_then(|mut read| {
+            let rows = read.query_map([(from + 1) << PLACE_BITS, (last + 1) << PLACE_BITS], |row| {
+                Ok((KeyHash::from_bytes(row.get(1)?), row.get(0)?))
+            })?;
+            rows.collect()
+        })
+        .map_err(sql_error)
+}
+
+/// Does the index know of rows that the database does not have? Then the database was put back to an earlier state.
+fn ahead(db: &Connection, index: &KeyIndex) -> Result<bool, StoreError> {
+    let last: (Option<i64>, Option<i64>) = db
+        .query_row("SELECT (SELECT max(seq) FROM event), (SELECT max(seq) FROM delivery)", [], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .map_err(sql_error)?;
+    let read = index.watermark()?;
+    Ok(read.event > last.0.unwrap_or(0) || read.delivery > last.1.unwrap_or(0))
+}
+
+fn stamp_of(db: &Connection) -> Result<Option<Stamp>, StoreError> {
+    db.query_row("SELECT store_id, epoch FROM store", [], |row| {
+        Ok(Stamp { store_id: row.get(0)?, epoch: row.get(1)? })
+    })
+    .optional()
+    .map_err(sql_error)
+}
+
+fn set_stamp(db: &Connection, stamp: Stamp) -> Result<(), StoreError> {
+    db.execute(
+        "INSERT INTO store (one, store_id, epoch) VALUES (1, ?1, ?2)
+         ON CONFLICT (one) DO UPDATE SET store_id = excluded.store_id, epoch = excluded.epoch",
+        (stamp.store_id, stamp.epoch),
+    )
+    .map_err(sql_error)?;
+    Ok(())
+}

@@ -1,0 +1,287 @@
+//! Lists and details, on connections of their own: reading never waits for the writer.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use hapax_ledger::event::{DeliveryOutcome, EventStatus, KeyOrigin};
+use hapax_ledger::id::EventId;
+use hapax_ledger::key::BodyHash;
+use hapax_ledger::time::Time;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use tokio::sync::Semaphore;
+
+use super::accept::event_id;
+use super::index::{KeyIndex, Latest};
+use super::open::{self, Paths};
+use super::{effect, sql_error};
+use crate::error::{StoreError, StoreErrorKind};
+use crate::nouns::{
+    Delivery, Event, EventDetail, EventFilter, Listed, PAGE_MAX, Page, PageFrom, Payload,
+    PayloadAnswer, Proof, Review,
+};
+
+/// Reading connections. Two are enough for an API on the side; each costs its page cache.
+const READERS: usize = 2;
+/// Rows that one page may look at to find those that fit its filter. A page that looked at so many ends early and says
+/// where to go on, so that a rare filter cannot hold a reader for seconds.
+const ROWS_LOOKED_AT_MAX: u32 = 50_000;
+
+/// A small pool of reading connections.
+pub(super) struct Readers {
+    free: Arc<Mutex<Vec<Connection>>>,
+    permits: Arc<Semaphore>,
+}
+
+impl Readers {
+    pub(super) fn open(paths: &Paths) -> Result<Readers, StoreError> {
+        let free = (0..READERS).map(|_| open::reader(paths)).collect::<Result<Vec<_>, _>>()?;
+        Ok(Readers { free: Arc::new(Mutex::new(free)), permits: Arc::new(Semaphore::new(READERS)) })
+    }
+
+    /// Runs `read` on a thread that may block.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let gone = |_| StoreError::new(StoreErrorKind::Unavailable, "the store is closed");
+        let permit = self.permits.clone().acquire_owned().await.map_err(gone)?;
+        let free = self.free.clone();
+        let work = tokio::task::spawn_blocking(move || {
+            let db = free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let db = db.ok_or_else(|| StoreError::new(StoreErrorKind::Unavailable, "no reading connection is left"))?;
+            let result = read(&db);
+            free.lock().unwrap_or_else(PoisonError::into_inner).push(db);
+            drop(permit);
+            result
+        });
+        work.await.unwrap_or_else(|error| {
+            Err(StoreError::new(StoreErrorKind::Unavailable, "a read was given up").caused_by(error))
+        })
+    }
+}
+
+/// The columns of [`to_event`], in its order. One text, so that list and detail cannot drift apart.
+macro_rules! event_columns {
+    ($rest:literal) => {
+        concat!(
+            "SELECT e.seq, e.at, e.source, e.type, e.key, e.key_origin, e.provider_event_id, e.object_id, e.entity,
+                 e.version, e.status, e.review_code, e.review_message, e.body_hash, e.expires_at
+             FROM event e ",
+            $rest
+        )
+    };
+}
+
+/// The event of a row, as if it had come once; [`count_deliveries`] says how often it came.
+fn to_event(row: &Row<'_>) -> rusqlite::Result<Event> {
+    let at = Time::from_micros(row.get(1)?);
+    let review = match (row.get(11)?, row.get(12)?) {
+        (Some(code), Some(message)) => Some(Review { code, message }),
+        _ => None,
+    };
+    Ok(Event {
+        id: event_id(at, row.get(0)?),
+        source: row.get(2)?,
+        event_type: row.get(3)?,
+        key: row.get(4)?,
+        key_origin: KeyOrigin::from_code(row.get(5)?).unwrap_or(KeyOrigin::Body),
+        provider_event_id: row.get(6)?,
+        object_id: row.get(7)?,
+        entity: row.get(8)?,
+        version: row.get(9)?,
+        status: EventStatus::from_code(row.get(10)?).unwrap_or(EventStatus::NeedsReview),
+        received_at: at,
+        review,
+        delivery_count: 1,
+        duplicate_count: 0,
+        conflict_count: 0,
+        body_hash: BodyHash::from_bytes(row.get(13)?),
+        identity_expires_at: Time::from_micros(row.get(14)?),
+    })
+}
+
+fn count_deliveries(index: &KeyIndex, event: &mut Event) -> Result<Option<Latest>, StoreError> {
+    let latest = index.latest(row_of(event.id))?;
+    if let Some(latest) = latest {
+        event.delivery_count = latest.n + 1;
+        event.duplicate_count = latest.n;
+        event.conflict_count = latest.conflicts;
+    }
+    Ok(latest)
+}
+
+/// The row of an id, if the id is one of ours.
+fn row_of(id: EventId) -> i64 {
+    id.0.row() as i64
+}
+
+/// One event with all that hangs on it.
+pub(super) fn event(db: &Connection, index: &KeyIndex, id: EventId) -> Result<Option<EventDetail>, StoreError> {
+    let event = db
+        .prepare_cached(event_columns!("WHERE e.seq = ?1"))
+        .and_then(|mut read| read.query_row([row_of(id)], to_event).optional())
+        .map_err(sql_error)?;
+    // A row number alone does not make an id: the time has to be the row's too.
+    let Some(mut event) = event.filter(|event| event.id == id) else { return Ok(None) };
+    let latest = count_deliveries(index, &mut event)?;
+    let mut deliveries = vec![first_delivery(db, id, &event)?];
+    deliveries.extend(later_deliveries(db, latest)?);
+    let effects = effect::of_event(db, row_of(id))?.into_iter().map(|held| held.effect).collect();
+    Ok(Some(EventDetail { event, deliveries, effects }))
+}
+
+fn first_delivery(db: &Connection, id: EventId, event: &Event) -> Result<Delivery, StoreError> {
+    let proof = db
+        .prepare_cached("SELECT scheme, secret_index, signed_at, remote FROM event WHERE seq = ?1")
+        .and_then(|mut read| read.query_row([row_of(id)], |row| to_proof(row, 0)))
+        .map_err(sql_error)?;
+    let outcome = match event.review {
+        Some(_) => DeliveryOutcome::FailedValidation,
+        None => DeliveryOutcome::Accepted,
+    };
+    Ok(Delivery { at: event.received_at, outcome, proof, body_hash: event.body_hash, conflict: false })
+}
+
+/// The deliveries after the first, oldest first: the chain is walked from its end.
+fn later_deliveries(db: &Connection, latest: Option<Latest>) -> Result<Vec<Delivery>, StoreError> {
+    let mut deliveries = Vec::new();
+    let mut next = latest.map(|latest| latest.row);
+    while let Some(at) = next {
+        let found = db
+            .prepare_cached(
+                "SELECT scheme, secret_index, signed_at, remote, at, outcome, body_hash, conflict, previous
+                 FROM delivery WHERE seq = ?1",
+            )
+            .and_then(|mut read| read.query_row([at], |row| Ok((to_delivery(row)?, row.get(8)?))).optional())
+            .map_err(sql_error)?;
+        let Some((delivery, previous)) = found else { break };
+        deliveries.push(delivery);
+        next = previous;
+    }
+    deliveries.reverse();
+    Ok(deliveries)
+}
+
+fn to_delivery(row: &Row<'_>) -> rusqlite::Result<Delivery> {
+    Ok(Delivery {
+        at: Time::from_micros(row.get(4)?),
+        outcome: DeliveryOutcome::from_code(row.get(5)?).unwrap_or(DeliveryOutcome::Duplicate),
+        proof: to_proof(row, 0)?,
+        body_hash: BodyHash::from_bytes(row.get(6)?),
+        conflict: row.get(7)?,
+    })
+}
+
+fn to_proof(row: &Row<'_>, from: usize) -> rusqlite::Result<Proof> {
+    let signed_at: Option<i64> = row.get(from + 2)?;
+    Ok(Proof {
+        scheme: row.get(from)?,
+        secret_index: row.get(from + 1)?,
+        signed_at: signed_at.map(Time::from_micros),
+        remote: row.get(from + 3)?,
+    })
+}
+
+/// The bytes of one event.
+pub(super) fn payload(db: &Connection, id: EventId) -> Result<PayloadAnswer, StoreError> {
+    let found = db
+        .prepare_cached(
+            "SELECT e.at, p.content_type, p.body FROM event e LEFT JOIN payload p ON p.seq = e.seq WHERE e.seq = ?1",
+        )
+        .and_then(|mut read| {
+            read.query_row([row_of(id)], |row| {
+                let body: Option<Vec<u8>> = row.get(2)?;
+                Ok((Time::from_micros(row.get(0)?), row.get(1)?, body))
+            })
+            .optional()
+        })
+        .map_err(sql_error)?;
+    Ok(match found {
+        Some((at, content_type, body)) if event_id(at, row_of(id)) == id => match body {
+            Some(body) => PayloadAnswer::Kept(Payload { body: Bytes::from(body), content_type }),
+            None => PayloadAnswer::Reaped,
+        },
+        _ => PayloadAnswer::NoEvent,
+    })
+}
+
+/// A page of events, newest first.
+pub(super) fn events(
+    db: &Connection,
+    index: &KeyIndex,
+    filter: &EventFilter,
+    page: Page,
+) -> Result<Listed<Event>, StoreError> {
+    let limit = page.limit.clamp(1, PAGE_MAX) as usize;
+    let mut listed = match page.from {
+        PageFrom::Newest => older(db, filter, i64::MAX, limit),
+        PageFrom::OlderThan(id) => older(db, filter, row_of(id), limit),
+        PageFrom::NewerThan(id) => newer(db, filter, row_of(id), limit),
+    }?;
+    for event in &mut listed.rows {
+        count_deliveries(index, event)?;
+    }
+    Ok(listed)
+}
+
+fn older(db: &Connection, filter: &EventFilter, before: i64, limit: usize) -> Result<Listed<Event>, StoreError> {
+    let mut read = db
+        .prepare_cached(event_columns!("WHERE e.seq < ?1 ORDER BY e.seq DESC LIMIT ?2"))
+        .map_err(sql_error)?;
+    let mut rows = read.query(params![before, ROWS_LOOKED_AT_MAX]).map_err(sql_error)?;
+    let mut listed = Listed { rows: Vec::new(), next: None };
+    let mut looked_at = 0;
+    let mut last = None;
+    while let Some(row) = rows.next().map_err(sql_error)? {
+        looked_at += 1;
+        let event = to_event(row).map_err(sql_error)?;
+        if listed.rows.len() == limit {
+            listed.next = last;
+            return Ok(listed);
+        }
+        last = Some(event.id);
+        if filter.fits(&event) {
+            listed.rows.push(event);
+        }
+    }
+    if looked_at == ROWS_LOOKED_AT_MAX {
+        listed.next = last;
+    }
+    Ok(listed)
+}
+
+fn newer(db: &Connection, filter: &EventFilter, after: i64, limit: usize) -> Result<Listed<Event>, StoreError> {
+    let mut read = db
+        .prepare_cached(event_columns!("WHERE e.seq > ?1 ORDER BY e.seq LIMIT ?2"))
+        .map_err(sql_error)?;
+    let mut rows = read.query(params![after, ROWS_LOOKED_AT_MAX]).map_err(sql_error)?;
+    let mut found = Vec::new();
+    while found.len() < limit
+        && let Some(row) = rows.next().map_err(sql_error)?
+    {
+        let event = to_event(row).map_err(sql_error)?;
+        if filter.fits(&event) {
+            found.push(event);
+        }
+    }
+    found.reverse();
+    // There is always something older: the event this page began after.
+    let next = found.last().map(|event| event.id);
+    Ok(Listed { rows: found, next })
+}
+
+/// How many events there are, and how many keys are held by more than one live event.
+pub(super) fn count(db: &Connection) -> Result<(u64, u64), StoreError> {
+    let events: i64 = db.query_row("SELECT count(*) FROM event", [], |row| row.get(0)).map_err(sql_error)?;
+    // Two rows may share a key only if the first had expired when the second came.
+    let twice: i64 = db
+        .query_row(
+            "SELECT count(*) FROM (
+                 SELECT at, lag(expires_at) OVER (PARTITION BY key_hash ORDER BY seq) AS held_until FROM event
+             ) WHERE held_until > at",
+            [],
+            |row| row.get(0),
+        )
+        .map_err(sql_error)?;
+    Ok((events as u64, twice as u64))
+}

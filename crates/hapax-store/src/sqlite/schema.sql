@@ -1,0 +1,120 @@
+-- The first shape of the store. Every table on the accept path is append-ordered: its primary key is a number that
+-- only grows, and it has no secondary index. Uniqueness of keys is decided by the writer against the key index
+-- beside this file, which is derived from `event` and `effect` and can be rebuilt from them.
+
+-- One row per business fact: event, identity and first delivery in one, since they are born together.
+-- When its bytes are reaped the row stays as the tombstone; when its identity has expired it goes.
+CREATE TABLE event (
+    seq               INTEGER PRIMARY KEY,
+    at                INTEGER NOT NULL,
+    source            TEXT    NOT NULL,
+    type              TEXT,
+    key               TEXT    NOT NULL,
+    key_hash          BLOB    NOT NULL,
+    key_origin        INTEGER NOT NULL,
+    body_hash         BLOB    NOT NULL,
+    compare_hash      BLOB,               -- NULL: the same as body_hash
+    provider_event_id TEXT,
+    object_id         TEXT,
+    entity            TEXT,
+    version           TEXT,
+    status            INTEGER NOT NULL,
+    review_code       TEXT,
+    review_message    TEXT,
+    scheme            TEXT    NOT NULL,   -- of the first delivery, as are the next three
+    secret_index      INTEGER,
+    signed_at         INTEGER,
+    remote            TEXT,
+    retry_window      INTEGER NOT NULL,
+    expires_at        INTEGER NOT NULL,   -- of the identity
+    payload_until     INTEGER NOT NULL
+) STRICT;
+
+-- The bytes as they came. Apart from `event`, so that lists stay narrow and reaping frees whole pages.
+CREATE TABLE payload (
+    seq          INTEGER PRIMARY KEY,     -- event.seq
+    content_type TEXT,
+    body         BLOB NOT NULL
+) STRICT;
+
+-- Every delivery but the first, in the order they came. Each names the one before it of the same event; which one is
+-- the latest is in the key index, so that a duplicate touches the end of this table and nothing else.
+CREATE TABLE delivery (
+    seq          INTEGER PRIMARY KEY,
+    event        INTEGER NOT NULL,        -- event.seq
+    previous     INTEGER,                 -- delivery.seq
+    n            INTEGER NOT NULL,        -- 1 is the second delivery
+    at           INTEGER NOT NULL,
+    outcome      INTEGER NOT NULL,
+    conflict     INTEGER NOT NULL,
+    conflicts    INTEGER NOT NULL,        -- so far, this one included
+    body_hash    BLOB    NOT NULL,
+    scheme       TEXT    NOT NULL,
+    secret_index INTEGER,
+    signed_at    INTEGER,
+    remote       TEXT,
+    body         BLOB                     -- of a conflict, up to a limit
+) STRICT;
+
+-- What this file is: its id, and the epoch that rises at every start.
+CREATE TABLE store (
+    one      INTEGER PRIMARY KEY CHECK (one = 1),
+    store_id BLOB    NOT NULL,
+    epoch    INTEGER NOT NULL,
+    admin_token_hash BLOB
+) STRICT;
+
+-- One row per effect. Its number is its event's with 16 bits for the place in the plan, so that the effects of an event
+-- stand together without an index. An attempt that is under way is part of the row; one that has ended has its own.
+CREATE TABLE effect (
+    seq           INTEGER PRIMARY KEY,
+    at            INTEGER NOT NULL,       -- of its event
+    name          TEXT    NOT NULL,
+    key           TEXT    NOT NULL,
+    key_hash      BLOB    NOT NULL,
+    lane          TEXT    NOT NULL,
+    attempts_max  INTEGER NOT NULL,
+    repeat        INTEGER NOT NULL,       -- from here on: the ledger's EffectRecord
+    state         INTEGER NOT NULL,
+    generation    INTEGER NOT NULL,
+    attempts      INTEGER NOT NULL,
+    pass_from     INTEGER NOT NULL,
+    fence         INTEGER NOT NULL,
+    lease_until   INTEGER NOT NULL,
+    next_at       INTEGER NOT NULL,
+    started       INTEGER NOT NULL,
+    ambiguous     INTEGER NOT NULL,
+    skip          INTEGER,
+    node          TEXT,                   -- of the latest claim
+    started_at    INTEGER                 -- of the attempt under way
+) STRICT;
+
+-- What waits for its time, and what is held. Both grow at their end: times rise.
+CREATE INDEX effect_due ON effect (next_at) WHERE state = 0;
+CREATE INDEX effect_held ON effect (lease_until) WHERE state = 1;
+
+-- Events that call for an effect which another event called for first.
+CREATE TABLE effect_link (
+    effect INTEGER NOT NULL,              -- effect.seq
+    event  INTEGER NOT NULL,              -- event.seq
+    PRIMARY KEY (effect, event)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX effect_link_event ON effect_link (event);
+
+-- Attempts that have ended. A claim makes at most one, so its fence names it.
+CREATE TABLE attempt (
+    effect       INTEGER NOT NULL,        -- effect.seq
+    fence        INTEGER NOT NULL,
+    generation   INTEGER NOT NULL,
+    number       INTEGER NOT NULL,
+    node         TEXT    NOT NULL,
+    started_at   INTEGER NOT NULL,
+    ended_at     INTEGER NOT NULL,
+    outcome      INTEGER NOT NULL,
+    detail       INTEGER NOT NULL,
+    retry_after  INTEGER,
+    late_at      INTEGER,                 -- what its worker said after somebody else had taken over
+    late_outcome INTEGER,
+    late_detail  INTEGER,
+    PRIMARY KEY (effect, fence)
+) STRICT, WITHOUT ROWID;

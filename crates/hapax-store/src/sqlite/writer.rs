@@ -1,0 +1,333 @@
+//! The thread that owns the writing connection. Whatever waits when a commit ends goes into the next one.
+//!
+//! Each job writes into the open transaction and keeps its answer; the answers go out only after COMMIT has come back, so
+//! an ack depends on nothing but its own rows being in the committed transaction (A6). If COMMIT itself fails, nobody
+//! can say what is on disk: every job of the group hears *unknown*, the connection is opened anew, and the index catches up
+//! before the next group (A3).
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use hapax_ledger::time::Time;
+use rusqlite::Connection;
+use tokio::sync::{mpsc, oneshot};
+
+use super::disk::Disk;
+use super::group::Group;
+use super::index::KeyIndex;
+use super::open::{self, Opened, Paths};
+use super::{Clock, sql_error};
+use crate::error::{StoreError, StoreErrorKind};
+
+/// Jobs that may wait. More callers than this hear *overloaded* at once, while what waits still fits in a second's work.
+const QUEUE_MAX: usize = 4_096;
+/// Jobs in one commit.
+const GROUP_MAX: usize = 1_024;
+/// Bytes of bodies in one commit; the last job may go over.
+const GROUP_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// When more than one caller is waiting, others are likely on their way, and a commit costs more than a moment's wait: the
+/// group keeps gathering as long as every look finds new jobs.
+const GATHER_PAUSE: Duration = Duration::from_micros(50);
+/// Looks before a group is closed: what a caller waits at most for the sake of others is half a millisecond or so.
+const GATHER_LOOKS: u32 = 6;
+/// How long the log's restart may wait for a reader before it gives up until the next time.
+const RESTART_WAIT: Duration = Duration::from_millis(50);
+
+/// What a job may use while the transaction is open.
+pub(super) struct Tx<'a> {
+    pub(super) db: &'a Connection,
+    pub(super) index: &'a KeyIndex,
+    pub(super) group: &'a mut Group,
+    /// The store's clock, read once for the group: leases are decided by nothing else (C3).
+    pub(super) now: Time,
+}
+
+/// Does a job need space on the disk, or does it make some?
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Space {
+    Takes,
+    Frees,
+}
+
+/// Called with what became of the commit.
+type Answer = Box<dyn FnOnce(Result<(), &StoreError>) + Send>;
+
+enum Job {
+    Write { bytes: usize, run: Box<dyn FnOnce(&mut Tx<'_>, &GroupState) -> (Answer, Result<(), StoreError>) + Send> },
+    RestartLog,
+}
+
+/// What befell the group before this job.
+struct GroupState {
+    no_room: Option<StoreError>,
+    broken: Option<StoreError>,
+}
+
+/// The way to the writer thread.
+pub(super) struct Writer {
+    jobs: Mutex<Option<mpsc::Sender<Job>>>,
+    queue: mpsc::WeakSender<Job>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    frames: Arc<AtomicI64>,
+    bytes: Arc<AtomicU64>,
+}
+
+/// Lets the checkpointer ask for a pause, without keeping the writer alive.
+pub(super) struct Restarter {
+    queue: mpsc::WeakSender<Job>,
+    frames: Arc<AtomicI64>,
+}
+
+impl Restarter {
+    pub(super) fn restart_log(&self) {
+        if let Some(jobs) = self.queue.upgrade() {
+            let _ = jobs.try_send(Job::RestartLog);
+        }
+    }
+
+    pub(super) fn frames_since_restart(&self) -> i64 {
+        self.frames.load(Ordering::Relaxed)
+    }
+}
+
+impl Writer {
+    pub(super) fn start(paths: Paths, opened: Opened, disk: Disk, clock: Clock) -> Result<Writer, StoreError> {
+        let (jobs, queue) = mpsc::channel(QUEUE_MAX);
+        let frames = Arc::new(AtomicI64::new(0));
+        let bytes = Arc::new(AtomicU64::new(0));
+        let group = Group::new(&opened.db, &opened.index, opened.epoch)?;
+        let work = Work {
+            paths,
+            db: opened.db,
+            index: opened.index,
+            disk,
+            clock,
+            group,
+            frames: frames.clone(),
+            bytes: bytes.clone(),
+        };
+        work.measure();
+        let weak = jobs.downgrade();
+        let thread = std::thread::Builder::new()
+            .name("hapax-writer".into())
+            .spawn(move || work.run(queue))
+            .map_err(|error| StoreError::new(StoreErrorKind::Unavailable, "cannot start a thread").caused_by(error))?;
+        Ok(Writer { jobs: Mutex::new(Some(jobs)), queue: weak, thread: Mutex::new(Some(thread)), frames, bytes })
+    }
+
+    pub(super) fn restarter(&self) -> Restarter {
+        Restarter { queue: self.queue.clone(), frames: self.frames.clone() }
+    }
+
+    /// Bytes on disk, as of a moment ago.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Runs `work` in the next group's transaction; `Ok` only after the commit. `bytes` says how much it will write.
+    pub(super) async fn write<T: Send + 'static>(
+        &self,
+        space: Space,
+        bytes: usize,
+        work: impl FnOnce(&mut Tx<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let closed = || StoreError::new(StoreErrorKind::Unavailable, "the store is closed");
+        let (reply, answer) = oneshot::channel();
+        let run = Box::new(move |tx: &mut Tx<'_>, state: &GroupState| {
+            let refused = match space {
+                Space::Takes => state.no_room.as_ref().or(state.broken.as_ref()),
+                Space::Frees => state.broken.as_ref(),
+            };
+            let (result, broke) = match refused {
+                Some(error) => (Err(error.for_another()), Ok(())),
+                None => match work(tx) {
+                    Ok(value) => (Ok(value), Ok(())),
+                    Err(error) => (Err(error.for_another()), Err(error)),
+                },
+            };
+            let answer: Answer = Box::new(move |commit| {
+                // A caller that has gone away does not mind.
+                let _ = reply.send(commit.map_err(StoreError::for_another).and(result));
+            });
+            (answer, broke)
+        });
+        {
+            let jobs = self.queue.upgrade().ok_or_else(closed)?;
+            jobs.try_send(Job::Write { bytes, run }).map_err(|error| match error {
+                mpsc::error::TrySendError::Full(_) => {
+                    StoreError::new(StoreErrorKind::Overloaded, "more requests are waiting than the disk keeps up with")
+                }
+                mpsc::error::TrySendError::Closed(_) => closed(),
+            })?;
+        }
+        // The writer answers every job it took. If it is gone without a word, its last commit is unknown.
+        answer.await.unwrap_or_else(|_| {
+            Err(StoreError::new(StoreErrorKind::CommitUnknown, "the writer ended before it answered"))
+        })
+    }
+
+    /// Finishes what was taken, then ends the thread.
+    pub(super) fn stop(&self) {
+        drop(self.jobs.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Work {
+    paths: Paths,
+    db: Connection,
+    index: KeyIndex,
+    disk: Disk,
+    clock: Clock,
+    group: Group,
+    frames: Arc<AtomicI64>,
+    bytes: Arc<AtomicU64>,
+}
+
+impl Work {
+    fn run(mut self, mut queue: mpsc::Receiver<Job>) {
+        let mut jobs = Vec::with_capacity(GROUP_MAX);
+        while let Some(first) = queue.blocking_recv() {
+            let mut bytes = first.bytes();
+            jobs.push(first);
+            gather(&mut queue, &mut jobs, &mut bytes);
+            for _ in 0..GATHER_LOOKS {
+                let before = jobs.len();
+                if before == 1 {
+                    break;
+                }
+                std::thread::sleep(GATHER_PAUSE);
+                gather(&mut queue, &mut jobs, &mut bytes);
+                if jobs.len() == before {
+                    break;
+                }
+            }
+            self.step(&mut jobs);
+        }
+    }
+
+    /// One group: write all, commit once, answer all, tell the index.
+    fn step(&mut self, jobs: &mut Vec<Job>) {
+        let mut answers = Vec::with_capacity(jobs.len());
+        let mut state = GroupState { no_room: self.disk.room().err(), broken: None };
+        state.broken = self.db.execute_batch("BEGIN IMMEDIATE").map_err(sql_error).err();
+        let mut restart = false;
+        let mut tx = Tx { db: &self.db, index: &self.index, group: &mut self.group, now: (self.clock)() };
+        for job in jobs.drain(..) {
+            match job {
+                Job::Write { run, .. } => {
+                    let (answer, wrote) = run(&mut tx, &state);
+                    answers.push(answer);
+                    if let Err(error) = wrote {
+                        state.broken = Some(error);
+                    }
+                }
+                Job::RestartLog => restart = true,
+            }
+        }
+        match state.broken.map_or_else(|| self.commit(), Err) {
+            Ok(()) => {
+                for answer in answers {
+                    answer(Ok(()));
+                }
+                self.settle();
+            }
+            Err(error) => self.fail(&error, answers),
+        }
+        if restart {
+            self.restart_log();
+        }
+    }
+
+    fn commit(&self) -> Result<(), StoreError> {
+        self.db.execute_batch("COMMIT").map_err(|error| {
+            let full = error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull);
+            // A commit that ran out of space before its last frame was never there. Anything else is unknown: an error
+            // from a sync says nothing about what a restart will find.
+            let kind = if full { StoreErrorKind::Full } else { StoreErrorKind::CommitUnknown };
+            StoreError::new(kind, "the commit failed").caused_by(error)
+        })
+    }
+
+    fn settle(&mut self) {
+        self.frames.fetch_add(self.group.frames(), Ordering::Relaxed);
+        if let Err(error) = self.group.settle(&self.index) {
+            tracing::error!(%error, "the key index fell behind; reopening");
+            self.reopen();
+        }
+    }
+
+    fn fail(&mut self, error: &StoreError, answers: Vec<Answer>) {
+        tracing::error!(%error, jobs = answers.len(), "a group of writes failed");
+        for answer in answers {
+            answer(Err(error));
+        }
+        if error.kind() == StoreErrorKind::Full {
+            self.disk.filled_up();
+        }
+        // After an error SQLite may have rolled back by itself; then there is nothing to roll back.
+        let _ = self.db.execute_batch("ROLLBACK");
+        self.reopen();
+    }
+
+    /// After an unknown commit: look at the file with fresh eyes, and bring the index level with what is there.
+    fn reopen(&mut self) {
+        let again = open::writer(&self.paths).and_then(|db| {
+            // After a failed sync the kernel may have dropped what it could not write, and a later sync would not notice. So
+            // the log is copied whole into the database and begun anew before anything is built on it.
+            db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(sql_error)?;
+            open::catch_up(&db, &self.index)?;
+            self.group = Group::new(&db, &self.index, self.group.epoch())?;
+            Ok(db)
+        });
+        match again {
+            Ok(db) => self.db = db,
+            Err(error) => {
+                self.group.must_reopen();
+                tracing::error!(%error, "cannot reopen the database; the next write tries again");
+            }
+        }
+    }
+
+    fn restart_log(&mut self) {
+        let restart = || -> rusqlite::Result<bool> {
+            self.db.busy_timeout(RESTART_WAIT)?;
+            let busy: i64 = self.db.query_row("PRAGMA wal_checkpoint(RESTART)", [], |row| row.get(0))?;
+            Ok(busy == 0)
+        };
+        match restart() {
+            Ok(true) => self.frames.store(0, Ordering::Relaxed),
+            Ok(false) => {}
+            Err(error) => tracing::warn!(%error, "the log could not be restarted; trying again later"),
+        }
+        self.measure();
+    }
+
+    fn measure(&self) {
+        let database = std::fs::metadata(&self.paths.database).map_or(0, |file| file.len());
+        self.bytes.store(database + self.index.bytes(), Ordering::Relaxed);
+    }
+}
+
+/// Takes what waits, up to the limits of a group.
+fn gather(queue: &mut mpsc::Receiver<Job>, jobs: &mut Vec<Job>, bytes: &mut usize) {
+    while jobs.len() < GROUP_MAX && *bytes < GROUP_BYTES_MAX {
+        let Ok(next) = queue.try_recv() else { return };
+        *bytes += next.bytes();
+        jobs.push(next);
+    }
+}
+
+impl Job {
+    fn bytes(&self) -> usize {
+        match self {
+            Job::Write { bytes, .. } => *bytes,
+            Job::RestartLog => 0,
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! Every store through the same suite, and each through what only it can get wrong.
+
+mod database;
+mod model;
+mod postgres;
+mod postgres_faults;
+mod postgres_schema;
+mod sqlite;
+mod sqlite_reopen;
+
+/// Random sequences per store; `PROPTEST_CASES` asks for more.
+fn differential_cases(usual: u32) -> u32 {
+    let asked = std::env::var("PROPTEST_CASES").ok();
+    asked.and_then(|cases| cases.parse().ok()).unwrap_or(usual)
+}
+
+/// A runtime with real parallelism, since races are among what is tested.
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime starts")
+}

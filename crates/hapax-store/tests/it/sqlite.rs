@@ -1,0 +1,44 @@
+//! SQLite, through the suite.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use hapax_store::Store;
+use hapax_store::conformance::sample::still_clock;
+use hapax_store::sqlite::{DiskLimits, Options, SqliteStore};
+
+/// Opens a store in `folder`. No ballast: tests come in hundreds.
+pub(crate) fn open(folder: &Path) -> Result<SqliteStore, hapax_store::StoreError> {
+    let disk = DiskLimits { free_bytes_min: 0, ballast_bytes: 0 };
+    SqliteStore::open(&folder.join("hapax.db"), Options { new_store_id: [7; 16], clock: still_clock(), disk })
+}
+
+fn run<F, Fut>(check: F)
+where
+    F: FnOnce(Arc<dyn Store>) -> Fut,
+    Fut: Future<Output = ()>,
+{
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    crate::runtime().block_on(async {
+        let store: Arc<dyn Store> = Arc::new(open(folder.path()).expect("the store opens"));
+        check(store.clone()).await;
+        store.close().await;
+    });
+}
+
+hapax_store::conformance_tests!(crate::sqlite::run);
+
+/// A4, B1-B5, I1, I2: whatever is done to it, SQLite answers as the model does.
+#[test]
+fn sqlite_agrees_with_the_model() {
+    use hapax_store::conformance::differential::agrees_with_the_model;
+    // Only the last folder is needed: its store is the one in use.
+    let folder = Mutex::new(None);
+    let fresh = || async {
+        let new = tempfile::tempdir().expect("a temporary folder");
+        let store: Arc<dyn Store> = Arc::new(open(new.path()).expect("the store opens"));
+        *folder.lock().expect("no test panicked holding it") = Some(new);
+        store
+    };
+    agrees_with_the_model(&crate::runtime(), crate::differential_cases(48), fresh);
+}

@@ -1,0 +1,142 @@
+//! SQLite after a restart, with its key index as it was, gone, older or newer than the database.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use hapax_ledger::id::EventId;
+use hapax_store::conformance::sample::{accept, at};
+use hapax_store::nouns::Receipted;
+use hapax_store::{Store, StoreErrorKind};
+
+use crate::sqlite::open;
+
+/// What is accepted in one life of the store.
+type Life = Vec<(String, EventId)>;
+
+/// Opens the store, accepts `keys` as new, and closes it.
+fn live(folder: &Path, keys: std::ops::Range<u32>) -> Life {
+    with_store(folder, async |store| {
+        let mut life = Vec::new();
+        for key in keys {
+            let key = format!("k{key}");
+            let receipt = accept(&store, at(0), &key, "A").await;
+            assert_eq!(receipt.sighting, Receipted::New, "{key}");
+            life.push((key, receipt.event));
+        }
+        life
+    })
+}
+
+/// Opens the store and sees that all of `life` is known under its ids, and that nothing got in twice.
+fn remembers(folder: &Path, life: &Life) {
+    with_store(folder, async |store| {
+        for (key, event) in life {
+            assert_eq!(store.sighted("a", key, at(1)).await.expect("the store reads"), Some(*event), "{key}");
+            let again = accept(&store, at(1), key, "A").await;
+            assert_eq!((again.event, again.sighting), (*event, Receipted::Duplicate), "{key}");
+        }
+        assert_eq!(store.stats().await.expect("the store counts").keys_twice, 0);
+    });
+}
+
+fn with_store<T>(folder: &Path, work: impl AsyncFnOnce(Arc<dyn Store>) -> T) -> T {
+    crate::runtime().block_on(async {
+        let store: Arc<dyn Store> = Arc::new(open(folder).expect("the store opens"));
+        let result = work(store.clone()).await;
+        store.close().await;
+        result
+    })
+}
+
+/// Copies the files of one kind: the key index, or all of the database.
+fn copy(from: &Path, to: &Path, index: bool) {
+    for entry in fs::read_dir(from).expect("the folder is there").flatten() {
+        let name = entry.file_name().into_string().expect("our own names");
+        if name.ends_with(".keys") == index && !name.ends_with(".lock") {
+            copy_all(&entry.path(), &to.join(name));
+        }
+    }
+}
+
+fn copy_all(from: &Path, to: &Path) {
+    if from.is_dir() {
+        let _ = fs::remove_dir_all(to);
+        fs::create_dir_all(to).expect("the folder can be made");
+        for entry in fs::read_dir(from).expect("the folder is there").flatten() {
+            copy_all(&entry.path(), &to.join(entry.file_name()));
+        }
+    } else {
+        fs::copy(from, to).expect("the file can be copied");
+    }
+}
+
+fn two_folders() -> (tempfile::TempDir, tempfile::TempDir) {
+    let folder = || tempfile::tempdir().expect("a temporary folder");
+    (folder(), folder())
+}
+
+/// A1, B1: a restart forgets nothing.
+#[test]
+fn a_restart_forgets_no_key() {
+    let (folder, _) = two_folders();
+    let mut life = live(folder.path(), 0..20);
+    life.extend(live(folder.path(), 20..40));
+    remembers(folder.path(), &life);
+}
+
+/// B1: the index is derived; without it, it is rebuilt.
+#[test]
+fn a_deleted_index_is_rebuilt() {
+    let (folder, _) = two_folders();
+    let life = live(folder.path(), 0..20);
+    fs::remove_dir_all(folder.path().join("hapax.db.keys")).expect("the index was there");
+    remembers(folder.path(), &life);
+    remembers(folder.path(), &life);
+}
+
+/// B1: an index that lost its latest writes catches up.
+#[test]
+fn an_index_from_earlier_catches_up() {
+    let (folder, old) = two_folders();
+    let mut life = live(folder.path(), 0..20);
+    copy(folder.path(), old.path(), true);
+    life.extend(live(folder.path(), 20..40));
+    copy(old.path(), folder.path(), true);
+    remembers(folder.path(), &life);
+}
+
+/// B1: an index that knows keys which a restored database does not is not believed.
+#[test]
+fn a_restored_database_is_not_misled_by_a_newer_index() {
+    let (folder, backup) = two_folders();
+    let mut life = live(folder.path(), 0..20);
+    copy(folder.path(), backup.path(), false);
+    live(folder.path(), 20..40);
+    copy(backup.path(), folder.path(), false);
+    remembers(folder.path(), &life);
+    // What came after the backup is lost, so it is new when it comes again.
+    life.extend(live(folder.path(), 20..40));
+    remembers(folder.path(), &life);
+}
+
+/// B1: an index of another store is not believed, even if it fits in every number.
+#[test]
+fn another_stores_index_is_not_believed() {
+    let (folder, other) = two_folders();
+    let life = live(folder.path(), 0..20);
+    live(other.path(), 100..120);
+    copy(other.path(), folder.path(), true);
+    remembers(folder.path(), &life);
+}
+
+/// B1: the index only knows what its own writer wrote, so there is only one.
+#[test]
+fn a_file_is_held_by_one_store_at_a_time() {
+    let (folder, _) = two_folders();
+    let first = open(folder.path()).expect("the store opens");
+    let second = open(folder.path()).err().expect("refused");
+    assert_eq!(second.kind(), StoreErrorKind::Incompatible);
+    drop(first);
+    open(folder.path()).expect("the store opens again");
+}

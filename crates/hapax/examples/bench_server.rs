@@ -1,0 +1,170 @@
+//! The server of `cargo xt bench intake`: the real one, over a store named on the command line, or over nothing.
+//!
+//! `bench_server PORT none|sqlite:PATH|postgres://... [FILL]` serves `/in/bench` until its stdin is closed. With FILL it
+//! first stores that many events.
+
+use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use hapax::config::{Config, Limits, StoreTarget};
+use hapax::http::serve::{Server, open};
+use hapax::http::listen;
+use hapax_ledger::event::KeyOrigin;
+use hapax_ledger::id::{EffectId, EventId, RawId};
+use hapax_ledger::key::{BodyHash, KeyHash, KeyKind};
+use hapax_ledger::lease::Fence;
+use hapax_ledger::time::{Span, Time};
+use hapax_store::nouns::{
+    Arrival, ClaimAsk, Claimed, EffectDetail, Event, EventDetail, EventFilter, Keep, Listed, Move, Moved, NewEvent,
+    Page, PayloadAnswer, Proof, Reaped, Receipt, Receipted, StoreStats,
+};
+use hapax_store::{Store, StoreError};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Calls that fill the store at a time.
+const FILLERS: u64 = 512;
+
+/// Keeps nothing and answers at once: the ceiling.
+#[derive(Default)]
+struct NoStore {
+    rows: AtomicU64,
+}
+
+#[async_trait]
+impl Store for NoStore {
+    async fn accept(&self, arrival: Arrival) -> Result<Vec<Receipt>, StoreError> {
+        let receipt = |_: &NewEvent| {
+            let row = self.rows.fetch_add(1, Ordering::Relaxed);
+            let event = EventId(RawId::new(arrival.at, 0, row));
+            Receipt { event, sighting: Receipted::New, needs_review: false, claims: Vec::new() }
+        };
+        Ok(arrival.events.iter().map(receipt).collect())
+    }
+    async fn sighted(&self, _: &str, _: &str, _: Time) -> Result<Option<EventId>, StoreError> {
+        Ok(None)
+    }
+    async fn event(&self, _: EventId) -> Result<Option<EventDetail>, StoreError> {
+        Ok(None)
+    }
+    async fn payload(&self, _: EventId) -> Result<PayloadAnswer, StoreError> {
+        Ok(PayloadAnswer::NoEvent)
+    }
+    async fn events(&self, _: EventFilter, _: Page) -> Result<Listed<Event>, StoreError> {
+        Ok(Listed { rows: Vec::new(), next: None })
+    }
+    fn shards(&self) -> u16 {
+        1
+    }
+    async fn claim(&self, _: ClaimAsk) -> Result<Vec<Claimed>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn advance(&self, _: EffectId, _: Fence, _: Move) -> Result<Moved, StoreError> {
+        Ok(Moved::NoEffect)
+    }
+    async fn rescue(&self, _: u16) -> Result<u32, StoreError> {
+        Ok(0)
+    }
+    async fn effect(&self, _: EffectId) -> Result<Option<EffectDetail>, StoreError> {
+        Ok(None)
+    }
+    async fn reap(&self, _: Time) -> Result<Reaped, StoreError> {
+        Ok(Reaped::default())
+    }
+    async fn ready(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+    async fn keep_admin_token(&self, hash: [u8; 32]) -> Result<[u8; 32], StoreError> {
+        Ok(hash)
+    }
+    async fn close(&self) {}
+    async fn stats(&self) -> Result<StoreStats, StoreError> {
+        Ok(StoreStats::default())
+    }
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let mut next = |what: &str| arguments.next().ok_or_else(|| anyhow::anyhow!("expected {what}"));
+    let port: u16 = next("PORT")?.parse()?;
+    let target = next("STORE")?;
+    let fill: u64 = next("FILL").map_or(Ok(0), |fill| fill.parse())?;
+    let text = format!(
+        "store = \"{}\"\n[[source]]\nname = \"bench\"\nprovider = \"stripe\"\nsecrets = [\"a secret of the bench\"]\n",
+        if target == "none" { "sqlite:none.db" } else { &target }
+    );
+    let parsed = hapax::config::parse(&text, "bench.toml", &hapax::config::System::beside("bench.toml".as_ref()));
+    let config: Config = parsed.map_err(|problems| anyhow::anyhow!("{problems}"))?.config;
+    let store: Arc<dyn Store> = match target.as_str() {
+        "none" => Arc::new(NoStore::default()),
+        _ => open(&config.store).await?,
+    };
+    if fill > 0 {
+        fill_up(&store, fill).await?;
+    }
+    let config = Config { listen: ([127, 0, 0, 1], port).into(), limits: Limits::default(), ..config };
+    let _: &StoreTarget = &config.store;
+    let server = Server::new(config, store.clone()).await?;
+    let listener = TcpListener::bind(("127.0.0.1", port)).await?;
+    let (stop, stopping) = watch::channel(false);
+    let serving = tokio::spawn(listen::run(listener, server.doors.clone(), stopping));
+    tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new())).await??;
+    stop.send_replace(true);
+    serving.await?;
+    store.close().await;
+    Ok(())
+}
+
+/// Stores `count` events with random keys, in no particular order of keys.
+async fn fill_up(store: &Arc<dyn Store>, count: u64) -> anyhow::Result<()> {
+    let tasks = (0..FILLERS).map(|task| {
+        let store = store.clone();
+        tokio::spawn(async move {
+            for number in (task..count).step_by(FILLERS as usize) {
+                let arrival = arrival(number);
+                store.accept(arrival).await?;
+                if number % 100_000 == 0 {
+                    eprintln!("filled {number} of {count}");
+                }
+            }
+            Ok::<(), StoreError>(())
+        })
+    });
+    for task in tasks.collect::<Vec<_>>() {
+        task.await??;
+    }
+    Ok(())
+}
+
+fn arrival(number: u64) -> Arrival {
+    let body = Bytes::from(format!("{{\"id\":\"fill-{number}\",\"pad\":\"{:0>980}\"}}", number));
+    let body_hash = BodyHash::of(&body);
+    let key = format!("body:{body_hash}");
+    let keep = Keep { payload: Span::from_days(30), identity: Span::from_days(90), retry_window: Span::from_days(3) };
+    let event = NewEvent {
+        event_type: Some("push".into()),
+        key_hash: KeyHash::of(KeyKind::Identity, "bench", &key),
+        key,
+        key_origin: KeyOrigin::Body,
+        body,
+        content_type: Some("application/json".into()),
+        body_hash,
+        compare_hash: body_hash,
+        provider_event_id: None,
+        object_id: None,
+        entity: None,
+        version: None,
+        keep,
+        review: None,
+        effects: Vec::new(),
+    };
+    let proof = Proof { scheme: "hmac".into(), secret_index: Some(0), signed_at: None, remote: None };
+    Arrival { source: "bench".into(), at: hapax::clock::now(), proof, events: vec![event] }
+}

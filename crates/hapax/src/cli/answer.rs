@@ -1,0 +1,90 @@
+//! What the API answers, and what its refusals mean to somebody at a prompt.
+
+use http::StatusCode;
+use serde_json::Value;
+
+use super::client::{Answer, Client};
+use super::exit::{Exit, Failure};
+
+/// The JSON of a good answer; a refusal in words otherwise. `what` is what was asked for.
+pub(super) fn expect_json(client: &Client, answer: &Answer, what: &str) -> Result<Value, Failure> {
+    let json: Option<Value> = serde_json::from_slice(&answer.body).ok();
+    match (answer.status.is_success(), json) {
+        (true, Some(json)) => Ok(json),
+        (true, None) => {
+            let text = format!("{} did not answer with JSON", client.base());
+            let help = "HAPAX_URL may point at something else than Hapax, or at another version";
+            Err(Failure::new(Exit::Failed, "H0410", text, help))
+        }
+        (false, json) => Err(refusal(client, answer.status, json.as_ref(), what)),
+    }
+}
+
+fn refusal(client: &Client, status: StatusCode, json: Option<&Value>, what: &str) -> Failure {
+    let base = client.base();
+    let detail = json.map(detail).unwrap_or_default();
+    match status {
+        StatusCode::UNAUTHORIZED => {
+            let text = format!("{base} does not know this token, or none is set");
+            let help =
+                "set HAPAX_TOKEN to the admin token; the server printed it at its first start";
+            Failure::new(Exit::Failed, "H0301", text, help)
+        }
+        StatusCode::NOT_FOUND => {
+            let text = format!("{base} has no {what}");
+            Failure::new(
+                Exit::NotFound,
+                "H0302",
+                text,
+                "`hapax events list` shows what is there",
+            )
+        }
+        StatusCode::UNPROCESSABLE_ENTITY => {
+            let text = format!("{base} does not understand a value: {detail}");
+            Failure::new(
+                Exit::Usage,
+                "H0303",
+                text,
+                "change the option that it names",
+            )
+        }
+        StatusCode::SERVICE_UNAVAILABLE => {
+            let text = format!("{base} cannot answer now: {detail}");
+            Failure::new(
+                Exit::Failed,
+                "H0205",
+                text,
+                "try again; /readyz of the server says how it is",
+            )
+        }
+        _ => {
+            let text = format!("{base} answered {status}: {detail}");
+            let help = "HAPAX_URL may point at something else than Hapax, or at another version";
+            Failure::new(Exit::Failed, "H0410", text, help)
+        }
+    }
+}
+
+/// `{"code","detail"}`, or the list of a 422: `{"detail":[{"loc","msg","type"}]}`.
+fn detail(json: &Value) -> String {
+    match &json["detail"] {
+        Value::String(detail) => detail.clone(),
+        Value::Array(items) => {
+            let item = |item: &Value| {
+                let name = item["loc"].as_array().and_then(|loc| loc.last()?.as_str());
+                format!("{}: {}", name.unwrap_or("?"), text(&item["msg"]))
+            };
+            items.iter().map(item).collect::<Vec<_>>().join("; ")
+        }
+        _ => String::new(),
+    }
+}
+
+/// A JSON value as a cell of a table.
+pub(super) fn text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,127 @@
+//! `hapax check`: every problem of the config, with file, line and remedy.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::exit::{Exit, Failure};
+use super::output;
+use crate::config::{self, Loaded, Overrides, Place, Problem, Problems, Severity};
+
+/// Read the config and say every problem with file, line and remedy
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The config file [default: $HAPAX_CONFIG, then hapax.toml]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Write JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
+    let loaded = config::load(args.config.as_deref(), &Overrides::default());
+    let (problems, summary) = match &loaded {
+        Ok(loaded) => (&loaded.warnings, summary(loaded)),
+        Err(Problems(problems)) => (problems, counted(problems)),
+    };
+    if args.json {
+        let problems: Vec<Value> = problems.iter().map(to_json).collect();
+        output::json(&json!({
+            "ok": loaded.is_ok(),
+            "problems": problems,
+            "sources": loaded.as_ref().map_or(Vec::new(), sources),
+        }))?;
+    } else {
+        for problem in problems {
+            output::data(&format!("{}\n", problem.painted()))?;
+        }
+        output::data(&summary)?;
+        if let Ok(loaded) = &loaded {
+            notes(loaded);
+        }
+    }
+    Ok(match loaded {
+        Ok(_) => Exit::Ok,
+        Err(_) => Exit::Failed,
+    })
+}
+
+fn summary(loaded: &Loaded) -> String {
+    let sources = &loaded.config.sources;
+    let named: Vec<String> = sources
+        .iter()
+        .map(|source| format!("{} ({})", source.name, source.provider))
+        .collect();
+    let count = count(sources.len(), "source");
+    match named.is_empty() {
+        true => format!("ok: {count}"),
+        false => format!("ok: {count}: {}", named.join(", ")),
+    }
+}
+
+fn counted(problems: &[Problem]) -> String {
+    let of = |severity| {
+        problems
+            .iter()
+            .filter(|problem| problem.severity == severity)
+            .count()
+    };
+    let errors = count(of(Severity::Error), "error");
+    match of(Severity::Warning) {
+        0 => errors,
+        warnings => format!("{errors}, {}", count(warnings, "warning")),
+    }
+}
+
+fn count(number: usize, noun: &str) -> String {
+    match number {
+        1 => format!("1 {noun}"),
+        _ => format!("{number} {noun}s"),
+    }
+}
+
+/// What an operator should know before relying on a preset.
+fn notes(loaded: &Loaded) {
+    for source in &loaded.config.sources {
+        let Some(preset) = source.preset else {
+            continue;
+        };
+        if let Some(note) = &preset.note {
+            output::talk(&format!("note: {} ({}): {note}", source.name, preset.title));
+        }
+    }
+}
+
+fn sources(loaded: &Loaded) -> Vec<Value> {
+    let source = |source: &config::SourceConfig| {
+        json!({
+            "name": *source.name,
+            "provider": *source.provider,
+            "scheme": source.verifier.scheme().name(),
+            "covers": source.verifier.covers().as_str(),
+        })
+    };
+    loaded.config.sources.iter().map(source).collect()
+}
+
+fn to_json(problem: &Problem) -> Value {
+    let (file, line, column) = match &problem.place {
+        Place::File {
+            file, line, column, ..
+        } => (file, Some(*line), Some(*column)),
+        Place::Named(name) => (name, None, None),
+    };
+    json!({
+        "code": problem.code,
+        "severity": match problem.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        },
+        "file": file,
+        "line": line,
+        "column": column,
+        "text": problem.text,
+        "remedy": problem.remedy,
+    })
+}

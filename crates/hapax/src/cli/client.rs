@@ -1,0 +1,245 @@
+//! The HTTP client of the commands that ask a running server: the one that the operator names, and no other.
+
+use std::error::Error;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, USER_AGENT};
+use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::{self, connect::HttpConnector};
+use hyper_util::rt::TokioExecutor;
+
+use super::exit::{Exit, Failure};
+
+/// The server if `HAPAX_URL` names none.
+const URL_DEFAULT: &str = "http://127.0.0.1:8080";
+/// How long a connection may take: a server that is up answers at once, even far away.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a whole answer may take: a commit under load takes a second, a long list two.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+/// The largest answer: 250 events with long keys are far below.
+const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+type Legacy = legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
+
+/// A client of one server.
+pub(super) struct Client {
+    base: String,
+    token: Option<HeaderValue>,
+    http: Legacy,
+}
+
+/// What the server said.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) body: Bytes,
+}
+
+impl Client {
+    /// The client that `HAPAX_URL` and `HAPAX_TOKEN` describe.
+    pub(super) fn from_env() -> Result<Client, Failure> {
+        let base = variable("HAPAX_URL")?.unwrap_or_else(|| URL_DEFAULT.to_owned());
+        let base = base.trim_end_matches('/').to_owned();
+        let uri: Option<Uri> = base.parse().ok();
+        let fits = uri.is_some_and(|uri| {
+            let scheme = matches!(uri.scheme_str(), Some("http" | "https"));
+            scheme && uri.host().is_some() && uri.query().is_none()
+        });
+        if !fits {
+            let help = format!("write scheme, host and port, such as {URL_DEFAULT}");
+            return Err(unusable(
+                &format!("HAPAX_URL=`{base}` is not the URL of a server"),
+                &help,
+            ));
+        }
+        let token = match variable("HAPAX_TOKEN")?.filter(|token| !token.is_empty()) {
+            None => None,
+            Some(token) => {
+                let mut value = HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| {
+                    unusable(
+                        "HAPAX_TOKEN has characters that no header carries",
+                        "copy the token again",
+                    )
+                })?;
+                value.set_sensitive(true);
+                Some(value)
+            }
+        };
+        let http = connect()?;
+        Ok(Client { base, token, http })
+    }
+
+    /// The server's address, for messages.
+    pub(super) fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// Asks the API, with the operator's token.
+    pub(super) async fn get(&self, path_and_query: &str) -> Result<Answer, Failure> {
+        let mut request = self.request(Method::GET, path_and_query, Bytes::new())?;
+        if let Some(token) = &self.token {
+            request.headers_mut().insert(AUTHORIZATION, token.clone());
+        }
+        self.send(request).await
+    }
+
+    /// Sends what a provider would: its headers, and no token of ours.
+    pub(super) async fn deliver(
+        &self,
+        path_and_query: &str,
+        headers: &[(String, String)],
+        body: &[u8],
+    ) -> Result<Answer, Failure> {
+        let body = Bytes::copy_from_slice(body);
+        let mut request = self.request(Method::POST, path_and_query, body)?;
+        for (name, value) in headers {
+            let pair = (HeaderName::try_from(name), HeaderValue::try_from(value));
+            let (Ok(name), Ok(value)) = pair else {
+                let text = format!("the header `{name}` cannot carry its value");
+                return Err(Failure::new(
+                    Exit::Usage,
+                    "H0404",
+                    text,
+                    "choose a type and a secret of plain text",
+                ));
+            };
+            request.headers_mut().insert(name, value);
+        }
+        self.send(request).await
+    }
+
+    fn request(
+        &self,
+        method: Method,
+        path: &str,
+        body: Bytes,
+    ) -> Result<Request<Full<Bytes>>, Failure> {
+        let uri = format!("{}{path}", self.base);
+        let agent = concat!("hapax/", env!("CARGO_PKG_VERSION"));
+        let request = Request::builder()
+            .method(method)
+            .uri(&uri)
+            .header(USER_AGENT, agent);
+        request.body(Full::new(body)).map_err(|_| {
+            unusable(
+                &format!("`{uri}` is not a URL"),
+                "look at HAPAX_URL and at the names in the command",
+            )
+        })
+    }
+
+    async fn send(&self, request: Request<Full<Bytes>>) -> Result<Answer, Failure> {
+        let exchange = async {
+            let answer = self
+                .http
+                .request(request)
+                .await
+                .map_err(|error| self.unreachable(&error))?;
+            let status = answer.status();
+            let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX)
+                .collect()
+                .await;
+            match body {
+                Ok(body) => Ok(Answer {
+                    status,
+                    body: body.to_bytes(),
+                }),
+                Err(error) if error.is::<LengthLimitError>() => {
+                    let text = format!("the answer of {} is larger than 16 MiB", self.base);
+                    Err(Failure::new(
+                        Exit::Failed,
+                        "H0410",
+                        text,
+                        "ask for less with --limit",
+                    ))
+                }
+                Err(error) => Err(self.unreachable(&*error)),
+            }
+        };
+        let answered = tokio::time::timeout(ANSWER_TIMEOUT, exchange).await;
+        answered.unwrap_or_else(|_| {
+            let seconds = ANSWER_TIMEOUT.as_secs();
+            Err(self.no_answer(&format!("no answer within {seconds} s")))
+        })
+    }
+
+    fn unreachable(&self, error: &(dyn Error + 'static)) -> Failure {
+        self.no_answer(&root_cause(error))
+    }
+
+    fn no_answer(&self, why: &str) -> Failure {
+        let text = format!("could not reach {} ({why})", self.base);
+        let help = "is `hapax serve` running? HAPAX_URL names the server";
+        Failure::new(Exit::Unreachable, "H0401", text, help)
+    }
+}
+
+/// A runtime for one client command: it does one thing at a time.
+pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime.map_err(|error| {
+        let text = format!("the command cannot start: {error}");
+        Failure::new(
+            Exit::Failed,
+            "H0406",
+            text,
+            "the machine may be out of files or memory",
+        )
+    })?;
+    runtime.block_on(work)
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the operator's own client: it goes where HAPAX_URL says, and nobody else can choose that"
+)]
+fn connect() -> Result<Legacy, Failure> {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
+    let provider = rustls::crypto::aws_lc_rs::default_provider();
+    let tls = HttpsConnectorBuilder::new().with_provider_and_webpki_roots(provider);
+    let tls = tls.map_err(|error| {
+        let text = format!("TLS cannot be set up: {error}");
+        Failure::new(
+            Exit::Failed,
+            "H0406",
+            text,
+            "this build of hapax cannot speak https; use http",
+        )
+    })?;
+    let connector = tls.https_or_http().enable_http1().wrap_connector(tcp);
+    Ok(legacy::Client::builder(TokioExecutor::new()).build(connector))
+}
+
+fn variable(name: &str) -> Result<Option<String>, Failure> {
+    match std::env::var_os(name).map(|value| value.into_string()) {
+        None => Ok(None),
+        Some(Ok(value)) => Ok(Some(value)),
+        Some(Err(_)) => Err(unusable(
+            &format!("{name} is not UTF-8 text"),
+            "set it again",
+        )),
+    }
+}
+
+fn unusable(text: &str, help: &str) -> Failure {
+    Failure::new(Exit::Usage, "H0402", text, help)
+}
+
+/// The innermost error: "connection refused", not "client error (Connect)".
+fn root_cause(error: &(dyn Error + 'static)) -> String {
+    let mut cause = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    match cause.downcast_ref::<std::io::Error>() {
+        Some(error) => error.kind().to_string(),
+        None => cause.to_string(),
+    }
+}

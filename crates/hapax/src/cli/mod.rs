@@ -1,0 +1,92 @@
+//! The command line: one file per command.
+//!
+//! - [`exit`]: exit codes, and failures in words
+//! - [`output`]: data on stdout, talk on stderr, tables that fit
+//! - [`client`]: the HTTP client of the commands that ask a running server
+//!
+//! **Invariant**: data goes to stdout and talk to stderr; an exit code means the same for every command; what a
+//! command can do to a running server, the HTTP API can do too.
+
+mod answer;
+mod check;
+mod client;
+mod events;
+mod events_table;
+mod exit;
+mod explain;
+mod headers;
+mod init;
+mod output;
+mod pages;
+mod sample;
+mod send;
+mod serve;
+mod verify;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+pub use exit::{Exit, Failure};
+
+/// Webhooks and API calls arrive more than once. With Hapax they take effect once, and it can prove it.
+#[derive(Debug, Parser)]
+#[command(name = "hapax", version, max_term_width = 100, after_help = EXIT_CODES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 ok, 1 failed, 2 usage, 3 refused by verdict, 4 not found, 5 server unreachable.
+HAPAX_URL (default http://127.0.0.1:8080) and HAPAX_TOKEN point the client commands.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Write a commented hapax.toml with one working source
+    Init(init::Args),
+    /// Read the config and say every problem with file, line and remedy
+    Check(check::Args),
+    /// Run the server
+    Serve(serve::Args),
+    /// Sign and send a sample event as the source's provider would
+    Send(send::Args),
+    /// Say whether a captured request verifies, and if not, why
+    Verify(verify::Args),
+    /// List and show events
+    #[command(subcommand)]
+    Events(events::Command),
+    /// Show the page of an error code
+    Explain(explain::Args),
+}
+
+/// Runs the command line.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are errors to clap; they go to stdout and are fine.
+            let _ = error.print();
+            return match error.use_stderr() {
+                true => Exit::Usage.into(),
+                false => Exit::Ok.into(),
+            };
+        }
+    };
+    let result = match cli.command {
+        Command::Init(args) => init::run(&args),
+        Command::Check(args) => check::run(&args),
+        Command::Serve(args) => serve::run(&args),
+        Command::Send(args) => send::run(&args),
+        Command::Verify(args) => verify::run(&args),
+        Command::Events(command) => events::run(&command),
+        Command::Explain(args) => explain::run(&args),
+    };
+    match result {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            output::talk(&failure.painted().to_string());
+            failure.exit().into()
+        }
+    }
+}

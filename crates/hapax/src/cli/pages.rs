@@ -1,0 +1,49 @@
+//! The pages of the error codes, as they stand in `docs/errors/`. A test keeps this list and the folder the same.
+
+/// A page.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Page {
+    /// The code.
+    pub(super) code: &'static str,
+    /// The page, in Markdown.
+    pub(super) text: &'static str,
+}
+
+impl Page {
+    /// What happened, in one line.
+    pub(super) fn title(&self) -> &'static str {
+        let first = self.text.lines().next().unwrap_or_default();
+        first.split_once(": ").map_or(first, |(_, title)| title)
+    }
+}
+
+macro_rules! pages {
+    ($($code:literal)+) => {
+        &[$(Page {
+            code: $code,
+            text: include_str!(concat!("../../../../docs/errors/", $code, ".md")),
+        }),+]
+    };
+}
+
+const PAGES: &[Page] = pages! {
+    // The config.
+    "H0101" "H0102" "H0103" "H0104" "H0105" "H0106" "H0107" "H0108" "H0109" "H0110" "H0111" "H0112" "H0113" "H0114"
+    "H0115" "H0116" "H0117" "H0118" "H0119" "H0120" "H0121" "H0122" "H0123" "H0124" "H0125"
+    // The inbox.
+    "H0201" "H0202" "H0203" "H0204" "H0205" "H0206" "H0207" "H0208" "H0210" "H0211"
+    // The API.
+    "H0301" "H0302" "H0303" "H0304" "H0305"
+    // The command line.
+    "H0401" "H0402" "H0403" "H0404" "H0405" "H0406" "H0407" "H0408" "H0409" "H0410"
+};
+
+/// All pages, by code.
+pub(super) fn all() -> &'static [Page] {
+    PAGES
+}
+
+/// The page of a code.
+pub(super) fn find(code: &str) -> Option<&'static Page> {
+    PAGES.iter().find(|page| page.code == code)
+}

@@ -1,0 +1,31 @@
+//! `hapax.toml`: read as written, then resolved to values that are valid by type.
+//!
+//! - [`load`] and [`parse`]: the way in
+//! - `raw`, `table`, `spec`: what is written, field by field
+//! - `resolve`, `source`, `trust`: what it means
+//! - `scan`, `excerpt`, [`Problem`]: what is wrong with it, where, and what to do
+//! - [`Environment`]: variables and files that it points at
+//!
+//! **Invariant**: nothing outside this folder sees a raw value; a problem is said with file, line and remedy, and
+//! never shows a secret.
+
+mod environment;
+mod excerpt;
+mod load;
+mod problem;
+mod raw;
+mod resolve;
+mod resolved;
+mod scan;
+mod size;
+mod source;
+mod spec;
+mod suggest;
+mod table;
+mod trust;
+
+pub use environment::{Environment, FILE_BYTES_MAX, System, Variable};
+pub use load::{FILE_DEFAULT, Loaded, Overrides, load, load_source, parse};
+pub use problem::{Excerpt, Place, Problem, Problems, Severity};
+pub use resolved::{Config, Limits, ProviderId, SourceConfig, StoreTarget};
+pub(crate) use suggest::nearest;

@@ -1,0 +1,160 @@
+//! The configuration as it is written: which fields there are, and nothing about what they mean.
+
+use toml::de::DeTable;
+
+use super::scan::{At, Scan, Text};
+use super::spec::{self, RawVerify};
+use super::table::{Number, Table, Texts};
+
+/// Tables and fields of the format that this version does not know yet, with their form in the file.
+const LATER_TOP: [(&str, &str); 3] = [
+    ("effect", "[[effect]]"),
+    ("outbox", "[outbox]"),
+    ("guard", "[[guard]]"),
+];
+const LATER_SOURCE: [(&str, &str); 3] = [
+    ("order", "order"),
+    ("reconcile", "reconcile"),
+    ("on_duplicate_of_failed", "on_duplicate_of_failed"),
+];
+
+/// How much of a file is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scope<'n> {
+    /// All of it.
+    Whole,
+    /// One source and what it needs, so that nobody has to have the secrets of the others.
+    Source(&'n str),
+}
+
+/// All of `hapax.toml`.
+#[derive(Debug, Default)]
+pub(super) struct Raw {
+    pub(super) listen: Option<Text>,
+    pub(super) store: Option<Text>,
+    pub(super) public_url: Option<Text>,
+    pub(super) admin_token: Option<Text>,
+    pub(super) limits: RawLimits,
+    pub(super) sources: Vec<RawSource>,
+    /// The names of all sources, wanted or not.
+    pub(super) source_names: Vec<String>,
+}
+
+/// `[limits]`.
+#[derive(Debug, Default)]
+pub(super) struct RawLimits {
+    pub(super) body_size: Option<Text>,
+    pub(super) connections: Option<Number>,
+    pub(super) inflight: Option<Text>,
+    pub(super) header_timeout: Option<Text>,
+    pub(super) body_timeout: Option<Text>,
+}
+
+/// `[[source]]`.
+#[derive(Debug)]
+pub(super) struct RawSource {
+    pub(super) at: At,
+    pub(super) name: Option<Text>,
+    pub(super) provider: Option<Text>,
+    pub(super) secrets: Option<Texts>,
+    pub(super) key: Option<Texts>,
+    pub(super) event_type: Option<Text>,
+    pub(super) id: Option<Text>,
+    pub(super) entity: Option<Text>,
+    pub(super) payload: Option<Text>,
+    pub(super) identity: Option<Text>,
+    pub(super) retry_window: Option<Text>,
+    pub(super) volatile: Option<Texts>,
+    pub(super) trust_unsigned_id: bool,
+    pub(super) verify: Option<RawVerify>,
+}
+
+/// Reads the file's root table.
+pub(super) fn read(scan: &Scan<'_>, table: DeTable<'_>, scope: Scope<'_>) -> Raw {
+    let mut top = Table::new(scan, "", 0..0, table);
+    let mut raw = Raw {
+        public_url: top.text("public_url"),
+        ..Raw::default()
+    };
+    if scope == Scope::Whole {
+        raw.listen = top.text("listen");
+        raw.store = store(&mut top);
+        raw.admin_token = top.table("admin", "[admin]").and_then(admin);
+        raw.limits = top
+            .table("limits", "[limits]")
+            .map(limits)
+            .unwrap_or_default();
+    } else {
+        for name in ["listen", "store", "admin", "limits"] {
+            top.value(name);
+        }
+    }
+    for table in top.tables("source", "[[source]]") {
+        let name = table.peek("name").map(str::to_owned);
+        let wanted = match scope {
+            Scope::Whole => true,
+            Scope::Source(wanted) => name.as_deref() == Some(wanted),
+        };
+        raw.source_names.extend(name);
+        if wanted {
+            raw.sources.push(source(scan, table));
+        }
+    }
+    top.finish(&LATER_TOP);
+    raw
+}
+
+/// A database URL may hold a password, however it is misspelt: it is hidden, a file's name is not.
+fn store(top: &mut Table<'_, '_>) -> Option<Text> {
+    match top.peek("store") {
+        Some(store) if store.starts_with("sqlite:") => top.text("store"),
+        _ => top.secret("store"),
+    }
+}
+
+fn admin(mut table: Table<'_, '_>) -> Option<Text> {
+    let token = table.secret_or_unset("token");
+    table.finish(&[]);
+    token
+}
+
+fn limits(mut table: Table<'_, '_>) -> RawLimits {
+    let limits = RawLimits {
+        body_size: table.text("body_size"),
+        connections: table.number("connections"),
+        inflight: table.text("inflight"),
+        header_timeout: table.text("header_timeout"),
+        body_timeout: table.text("body_timeout"),
+    };
+    table.finish(&[]);
+    limits
+}
+
+fn source(scan: &Scan<'_>, mut table: Table<'_, '_>) -> RawSource {
+    let (payload, identity) = match table.table("retain", "retain") {
+        Some(mut retain) => {
+            let spans = (retain.text("payload"), retain.text("identity"));
+            retain.finish(&[]);
+            spans
+        }
+        None => (None, None),
+    };
+    let source = RawSource {
+        at: table.at(),
+        name: table.text("name"),
+        provider: table.text("provider"),
+        secrets: table.secrets("secrets"),
+        key: table.texts("key"),
+        event_type: table.text("type"),
+        id: table.text("id"),
+        entity: table.text("entity"),
+        payload,
+        identity,
+        retry_window: table.text("retry_window"),
+        volatile: table.texts("volatile"),
+        trust_unsigned_id: table.flag("trust_unsigned_id").unwrap_or(false),
+        verify: table.value("verify").map(|value| spec::read(scan, value)),
+    };
+    table.finish(&LATER_SOURCE);
+    source
+}

@@ -1,0 +1,96 @@
+//! Sources, and the latest requests that they did not believe.
+
+use axum::extract::{Path, State};
+use axum::response::IntoResponse;
+use http::StatusCode;
+use serde::Serialize;
+
+use super::event::time_text;
+use super::Api;
+use crate::http::answer::{self, problem};
+use crate::inbox::Source;
+use crate::inbox::refused::RefusedRequest;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SourceBody {
+    name: String,
+    provider: String,
+    scheme: String,
+    retry_window_seconds: i64,
+    identity_window_seconds: i64,
+    payload_window_seconds: i64,
+    accepted: u64,
+    duplicates: u64,
+    failed_validation: u64,
+    refused: u64,
+}
+
+#[derive(Serialize)]
+struct DataBody<T> {
+    data: Vec<T>,
+}
+
+#[derive(Serialize)]
+struct RefusedBody {
+    at: String,
+    remote: Option<String>,
+    code: &'static str,
+    cause: String,
+    remedy: Option<String>,
+}
+
+/// `GET /source`
+pub async fn list(State(api): State<Api>) -> impl IntoResponse {
+    let sources = api.inbox.sources();
+    let data = sources.all().into_iter().map(|source| to_body(&api, source)).collect();
+    answer::json(StatusCode::OK, &DataBody { data })
+}
+
+fn to_body(api: &Api, source: &Source) -> SourceBody {
+    let [accepted, duplicates, failed_validation, refused] =
+        api.metrics.counts(source.name()).unwrap_or_default();
+    let keep = source.config.keep;
+    SourceBody {
+        name: source.name().to_string(),
+        provider: source.config.provider.to_string(),
+        scheme: source.scheme_label.to_string(),
+        retry_window_seconds: keep.retry_window.secs_ceil(),
+        identity_window_seconds: keep.identity.secs_ceil(),
+        payload_window_seconds: keep.payload.secs_ceil(),
+        accepted,
+        duplicates,
+        failed_validation,
+        refused,
+    }
+}
+
+/// `GET /source/{name}/refused`
+pub async fn refused(State(api): State<Api>, Path(name): Path<String>) -> impl IntoResponse {
+    let sources = api.inbox.sources();
+    let Some(source) = sources.get(&name) else { return problem(answer::NOT_FOUND) };
+    let data = source.refused.latest().into_iter().map(|request| explain(source, &request)).collect();
+    answer::json(StatusCode::OK, &DataBody { data })
+}
+
+fn explain(source: &Source, request: &RefusedRequest) -> RefusedBody {
+    let view = hapax_verify::Request {
+        method: "POST",
+        url: None,
+        headers: &request.headers,
+        body: request.body.as_deref().unwrap_or_default(),
+        now: request.at.micros(),
+    };
+    let cause = match request.body {
+        // Without the body nothing more can be said than what failed.
+        None => None,
+        Some(_) => hapax_verify::explain(&source.config.verifier, &view).causes.into_iter().next(),
+    };
+    RefusedBody {
+        at: time_text(request.at),
+        remote: request.remote.as_deref().map(str::to_owned),
+        code: request.refusal.code(),
+        cause: cause.as_ref().map_or_else(|| request.refusal.to_string(), |cause| cause.evidence.clone()),
+        remedy: cause.map(|cause| cause.remedy.to_string()),
+    }
+}

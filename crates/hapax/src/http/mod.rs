@@ -1,0 +1,19 @@
+//! The server. The only place that knows status codes.
+//!
+//! - [`serve`]: start, reload, stop
+//! - [`listen`]: our own accept loop, with limits on heads, bodies and connections
+//! - [`intake`]: `/in/{source}`, one bare service in front of the router
+//! - [`api`]: `/api/v1`
+//! - [`auth`]: who may ask
+//! - [`answer`]: answers and problems
+//!
+//! **Invariant**: a 2xx to a provider is written only after the store said that the event is durable (A1).
+
+pub mod answer;
+pub mod api;
+pub mod auth;
+pub mod intake;
+pub mod listen;
+pub mod serve;
+
+pub use serve::run;

@@ -1,0 +1,167 @@
+//! Start, reload, stop.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use hapax_store::Store;
+use hapax_store::sqlite::{DiskLimits, Options, SqliteStore};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+use super::api::{self, Api};
+use super::auth::token_hash;
+use super::intake::Intake;
+use super::listen::{self, Doors};
+use crate::config::{Config, Problems, StoreTarget};
+use crate::inbox::Inbox;
+use crate::inbox::receive::Sources;
+use crate::metrics::Metrics;
+use crate::{clock, entropy};
+
+/// How often the reaper goes round.
+const REAP_EVERY: Duration = Duration::from_secs(15 * 60);
+/// A pause between two steps of the reaper, so that it takes little of the writer's time.
+const REAP_PAUSE: Duration = Duration::from_millis(20);
+
+/// Reads the config again.
+pub type Reload = Box<dyn Fn() -> Result<Config, Problems> + Send + Sync>;
+
+/// Runs the server until SIGINT or SIGTERM; SIGHUP reloads the config.
+pub async fn run(config: Config, reload: Reload) -> anyhow::Result<()> {
+    let listener = TcpListener::bind(config.listen)
+        .await
+        .with_context(|| format!("cannot listen on {}; is something else using the port?", config.listen))?;
+    let store = open(&config.store).await?;
+    let server = Server::new(config, store.clone()).await?;
+    tracing::info!(address = %listener.local_addr()?, "listening");
+    let (stop, stopping) = watch::channel(false);
+    let serving = tokio::spawn(listen::run(listener, server.doors.clone(), stopping.clone()));
+    let reaping = tokio::spawn(reap(store.clone(), stopping));
+    server.wait(&reload).await?;
+    tracing::info!("stopping: finishing what was taken");
+    stop.send_replace(true);
+    serving.await?;
+    reaping.await?;
+    store.close().await;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// Opens the store that the config names.
+pub async fn open(target: &StoreTarget) -> anyhow::Result<Arc<dyn Store>> {
+    match target {
+        StoreTarget::Sqlite(path) => {
+            let path = path.clone();
+            let options = Options { clock: clock::steady(), new_store_id: entropy::bytes(), disk: DiskLimits::default() };
+            let store = tokio::task::spawn_blocking(move || SqliteStore::open(&path, options)).await??;
+            Ok(Arc::new(store))
+        }
+        StoreTarget::Postgres(url) => anyhow::bail!("postgres is wired next: {url}"),
+    }
+}
+
+/// A server that is set up but does not listen yet.
+pub struct Server {
+    /// What connections are answered by.
+    pub doors: Arc<Doors>,
+    inbox: Arc<Inbox>,
+    metrics: Arc<Metrics>,
+    api: Api,
+    running: Running,
+}
+
+/// Settings that only a restart can change.
+struct Running {
+    listen: std::net::SocketAddr,
+    store: StoreTarget,
+}
+
+impl Server {
+    /// Sets a server up over a store.
+    pub async fn new(config: Config, store: Arc<dyn Store>) -> anyhow::Result<Server> {
+        let token_hash = admin_token(&config, &*store).await?;
+        let metrics = Arc::new(Metrics::default());
+        let running = Running { listen: config.listen, store: config.store };
+        let sources = Sources::new(config.sources, config.public_url);
+        metrics.prepare(sources.all().into_iter().map(|source| source.name().clone()));
+        let inbox = Arc::new(Inbox::new(sources, store.clone(), metrics.clone()));
+        let api = Api::new(store, inbox.clone(), metrics.clone(), token_hash);
+        let doors = Arc::new(Doors {
+            intake: Intake::new(inbox.clone(), metrics.clone(), config.limits.clone()),
+            router: api::router(api.clone()),
+            limits: config.limits,
+            metrics: metrics.clone(),
+        });
+        Ok(Server { doors, inbox, metrics, api, running })
+    }
+
+    /// Reloads on SIGHUP, returns on SIGINT or SIGTERM.
+    async fn wait(&self, reload: &Reload) -> anyhow::Result<()> {
+        let mut hup = signal(SignalKind::hangup())?;
+        let mut int = signal(SignalKind::interrupt())?;
+        let mut term = signal(SignalKind::terminate())?;
+        loop {
+            tokio::select! {
+                _ = hup.recv() => self.reload(reload()).await,
+                _ = int.recv() => return Ok(()),
+                _ = term.recv() => return Ok(()),
+            }
+        }
+    }
+
+    async fn reload(&self, config: Result<Config, Problems>) {
+        let config = match config {
+            Ok(config) => config,
+            Err(problems) => {
+                tracing::error!(%problems, "the new config is refused; the running one stays");
+                return;
+            }
+        };
+        if config.listen != self.running.listen || config.store != self.running.store {
+            tracing::warn!("`listen` and `store` change only with a restart; the rest is taken");
+        }
+        if config.admin_token.is_some() {
+            match admin_token(&config, &*self.api.store).await {
+                Ok(hash) => self.api.set_token_hash(hash),
+                Err(error) => tracing::error!(%error, "the admin token could not be changed; the old one stays"),
+            }
+        }
+        let sources = Sources::new(config.sources, config.public_url);
+        self.metrics.prepare(sources.all().into_iter().map(|source| source.name().clone()));
+        self.inbox.reload(sources);
+        tracing::info!("the new config is in force");
+    }
+}
+
+/// The hash of the admin token: the config's, or the one made at first start and printed once.
+async fn admin_token(config: &Config, store: &dyn Store) -> anyhow::Result<[u8; 32]> {
+    if let Some(token) = &config.admin_token {
+        return Ok(token_hash(token.expose()));
+    }
+    let token = format!("hpx_{}", hex::encode(entropy::bytes::<24>()));
+    let ours = token_hash(token.as_bytes());
+    let kept = store.keep_admin_token(ours).await?;
+    if kept == ours {
+        eprintln!("admin token, shown only this once (set HAPAX_TOKEN to use it):\n\n    {token}\n");
+    }
+    Ok(kept)
+}
+
+async fn reap(store: Arc<dyn Store>, mut stopping: watch::Receiver<bool>) {
+    loop {
+        let pause = match store.reap(clock::now()).await {
+            Ok(reaped) if reaped.more => REAP_PAUSE,
+            Ok(_) => REAP_EVERY,
+            Err(error) => {
+                tracing::warn!(%error, "reaping failed; trying again");
+                REAP_EVERY
+            }
+        };
+        let stop = stopping.wait_for(|stop| *stop);
+        if tokio::time::timeout(pause, stop).await.is_ok() {
+            return;
+        }
+    }
+}

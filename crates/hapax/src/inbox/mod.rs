@@ -1,0 +1,17 @@
+//! What a provider's request becomes: verified, identified, stored, acknowledged.
+//!
+//! - [`source`]: a source compiled for speed
+//! - [`identify`]: from verified bytes to events with keys
+//! - [`refused`]: the latest requests that were not believed, in memory only
+//! - [`receive`]: the way through, as one verdict
+//!
+//! **Invariant**: a request that does not verify asks the store nothing and leaves no row (A5).
+
+pub mod headers;
+pub mod identify;
+pub mod receive;
+pub mod refused;
+pub mod source;
+
+pub use receive::{Inbox, Received, Verdict};
+pub use source::Source;

@@ -1,0 +1,247 @@
+//! The way of a request through the inbox, as one verdict.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use hapax_ledger::extract::HeaderLookup;
+use hapax_ledger::time::Time;
+use hapax_store::nouns::{Arrival, Proof, Receipt};
+use hapax_store::{Store, StoreError, StoreErrorKind};
+use hapax_verify::provider::HandshakeAnswer;
+use hapax_verify::{Refusal, Request, Verified, Verifier};
+use tokio::sync::Semaphore;
+
+use super::headers::RequestHeaders;
+use super::identify::identify;
+use super::refused::RefusedRequest;
+use super::source::Source;
+use crate::config::SourceConfig;
+use crate::metrics::Metrics;
+
+/// Verifications of public-key signatures at a time; each takes tens of microseconds, on threads apart from intake.
+const SLOW_VERIFICATIONS_MAX: usize = 2;
+
+/// A request with its body read.
+pub struct Received {
+    /// The method, in upper case.
+    pub method: String,
+    /// The source it names.
+    pub source: String,
+    /// Path and query as they came.
+    pub target: String,
+    /// Its headers.
+    pub headers: RequestHeaders,
+    /// Its body as it came.
+    pub body: Bytes,
+    /// The peer's address.
+    pub remote: Option<Arc<str>>,
+    /// When it came.
+    pub at: Time,
+}
+
+/// What became of a request.
+pub enum Verdict {
+    /// Stored and durable; one receipt per event.
+    Accepted(Vec<Receipt>),
+    /// A provider's handshake, answered.
+    Handshake(HandshakeAnswer),
+    /// Not believed, or nobody is called that: the same to the outside.
+    Refused,
+    /// Not stored, or not known to be: the sender has to try again.
+    Failed(StoreErrorKind),
+}
+
+/// The inbound door.
+pub struct Inbox {
+    sources: ArcSwap<Sources>,
+    store: Arc<dyn Store>,
+    decoy: Verifier,
+    slow: Arc<Semaphore>,
+    metrics: Arc<Metrics>,
+}
+
+/// The sources in force, and how the outside reaches them.
+pub struct Sources {
+    by_name: HashMap<Arc<str>, Arc<Source>>,
+    public_url: Option<String>,
+}
+
+impl Sources {
+    /// Compiles the sources of a config.
+    pub fn new(sources: Vec<SourceConfig>, public_url: Option<String>) -> Sources {
+        let compiled = sources.into_iter().map(|source| Arc::new(Source::new(source)));
+        Sources { by_name: compiled.map(|source| (source.name().clone(), source)).collect(), public_url }
+    }
+
+    /// The source called `name`.
+    pub fn get(&self, name: &str) -> Option<&Arc<Source>> {
+        self.by_name.get(name)
+    }
+
+    /// All sources, by name.
+    pub fn all(&self) -> Vec<&Arc<Source>> {
+        let mut all: Vec<_> = self.by_name.values().collect();
+        all.sort_by(|a, b| a.name().cmp(b.name()));
+        all
+    }
+
+    fn public_url(&self, target: &str) -> Option<String> {
+        self.public_url.as_ref().map(|base| format!("{}{target}", base.trim_end_matches('/')))
+    }
+}
+
+impl Inbox {
+    /// An inbox over a store.
+    pub fn new(sources: Sources, store: Arc<dyn Store>, metrics: Arc<Metrics>) -> Inbox {
+        Inbox {
+            sources: ArcSwap::from_pointee(sources),
+            store,
+            decoy: Verifier::decoy(),
+            slow: Arc::new(Semaphore::new(SLOW_VERIFICATIONS_MAX)),
+            metrics,
+        }
+    }
+
+    /// The sources in force.
+    pub fn sources(&self) -> Arc<Sources> {
+        self.sources.load_full()
+    }
+
+    /// Puts other sources in force; requests under way finish with the old ones.
+    pub fn reload(&self, sources: Sources) {
+        self.sources.store(Arc::new(sources));
+    }
+
+    /// Verifies, identifies and stores a request.
+    pub async fn receive(&self, request: Received) -> Verdict {
+        let sources = self.sources.load_full();
+        let Some(source) = sources.get(&request.source) else {
+            // The same work as for a wrong signature, so that names cannot be found out by timing.
+            let _ = self.decoy.verify(&view(&request, None));
+            self.metrics.refused_unknown_source();
+            return Verdict::Refused;
+        };
+        let url = sources.public_url(&request.target);
+        if let Some(answer) = self.handshake(source, &request, url.as_deref()) {
+            return Verdict::Handshake(answer);
+        }
+        match self.verify(source, request, url).await {
+            Ok((request, verified)) => self.accept(source, request, verified).await,
+            Err(()) => Verdict::Refused,
+        }
+    }
+
+    fn handshake(&self, source: &Source, request: &Received, url: Option<&str>) -> Option<HandshakeAnswer> {
+        let query = request.target.split_once('?').map_or("", |(_, query)| query);
+        source.config.preset?.handshake_answer(query, &view(request, url), &source.config.verifier)
+    }
+
+    async fn verify(
+        &self,
+        source: &Arc<Source>,
+        request: Received,
+        url: Option<String>,
+    ) -> Result<(Received, Verified), ()> {
+        let (request, outcome) = if source.config.verifier.scheme().is_asymmetric() {
+            self.verify_apart(source, request, url).await.ok_or(())?
+        } else {
+            let outcome = source.config.verifier.verify(&view(&request, url.as_deref()));
+            (request, outcome)
+        };
+        match outcome {
+            Ok(verified) => Ok((request, verified)),
+            Err(refusal) => {
+                self.refuse(source, request, refusal);
+                Err(())
+            }
+        }
+    }
+
+    async fn verify_apart(
+        &self,
+        source: &Arc<Source>,
+        request: Received,
+        url: Option<String>,
+    ) -> Option<(Received, Result<Verified, Refusal>)> {
+        let permit = self.slow.clone().acquire_owned().await.ok()?;
+        let source = source.clone();
+        let work = tokio::task::spawn_blocking(move || {
+            let outcome = source.config.verifier.verify(&view(&request, url.as_deref()));
+            drop(permit);
+            (request, outcome)
+        });
+        work.await.ok()
+    }
+
+    fn refuse(&self, source: &Source, request: Received, refusal: Refusal) {
+        self.metrics.refused(source.name(), refusal.code());
+        source.refused.remember(|| RefusedRequest {
+            at: request.at,
+            remote: request.remote,
+            refusal,
+            headers: request.headers,
+            body: Some(request.body),
+            target: request.target,
+        });
+    }
+
+    async fn accept(&self, source: &Arc<Source>, request: Received, verified: Verified) -> Verdict {
+        let content_type = request.headers.header("content-type");
+        let identified = identify(source, &request.headers, content_type, &request.body);
+        self.metrics.fell(source.name(), identified.fell);
+        let arrival = Arrival {
+            source: source.name().clone(),
+            at: request.at,
+            proof: Proof {
+                scheme: source.scheme_label.clone(),
+                secret_index: verified.secret_index,
+                signed_at: verified.signed_at.map(Time::from_micros),
+                remote: request.remote,
+            },
+            events: identified.events,
+        };
+        let keys: Vec<String> = arrival.events.iter().map(|event| event.key.clone()).collect();
+        match self.store.accept(arrival).await {
+            Ok(receipts) => {
+                self.metrics.accepted(source.name(), &receipts);
+                Verdict::Accepted(receipts)
+            }
+            Err(error) => self.failed(source, &error, keys, request.at).await,
+        }
+    }
+
+    /// Says what became of an unknown commit. The answer stays 5xx either way: that a row can be read does not
+    /// prove that it is on disk, and the sender's retry is what settles it (A3).
+    async fn failed(&self, source: &Source, error: &StoreError, keys: Vec<String>, now: Time) -> Verdict {
+        self.metrics.store_failed(error.kind());
+        if error.kind() == StoreErrorKind::CommitUnknown {
+            for key in keys {
+                let found = self.store.sighted(source.name(), &key, now).await;
+                match found {
+                    Ok(Some(event)) => {
+                        tracing::warn!(source = %source.name(), key, %event, "the commit is unknown, the event is there; the sender's retry will find it");
+                    }
+                    Ok(None) => {
+                        tracing::warn!(source = %source.name(), key, "the commit is unknown, the event is not there; the sender's retry will bring it");
+                    }
+                    Err(error) => {
+                        tracing::warn!(source = %source.name(), key, %error, "the commit is unknown, and the key cannot be looked up now");
+                    }
+                }
+            }
+        }
+        Verdict::Failed(error.kind())
+    }
+}
+
+fn view<'a>(request: &'a Received, url: Option<&'a str>) -> Request<'a> {
+    Request {
+        method: &request.method,
+        url,
+        headers: &request.headers,
+        body: &request.body,
+        now: request.at.micros(),
+    }
+}

@@ -1,0 +1,95 @@
+//! A source compiled for speed: all fields it asks for are read in one pass over the body.
+
+use std::sync::Arc;
+
+use hapax_ledger::extract::{Fields, Slot};
+use hapax_ledger::field::Field;
+use hapax_ledger::ladder::{Ladder, ProviderId};
+
+use crate::config::SourceConfig;
+use crate::inbox::refused::Refused;
+
+/// A source, ready to receive.
+pub struct Source {
+    /// As configured.
+    pub config: SourceConfig,
+    /// Every field it asks for.
+    pub fields: Fields,
+    /// What identifies its events.
+    pub ladder: Ladder,
+    /// Where its events' properties stand.
+    pub slots: Slots,
+    /// How its requests are split, if its provider batches.
+    pub batch: Option<Batch>,
+    /// The label of its verification scheme, with a mark if it does not cover the body (A2).
+    pub scheme_label: Arc<str>,
+    /// The latest requests that it did not believe.
+    pub refused: Refused,
+}
+
+/// Where an event's properties stand.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Slots {
+    /// Its type.
+    pub event_type: Option<Slot>,
+    /// Its business object.
+    pub object_id: Option<Slot>,
+    /// The object that order is about.
+    pub entity: Option<Slot>,
+    /// The object's version.
+    pub version: Option<Slot>,
+}
+
+/// Where the elements of a batch stand.
+#[derive(Clone, Debug)]
+pub enum Batch {
+    /// The body itself is the array.
+    Root,
+    /// The array stands there.
+    At(Field),
+}
+
+impl Source {
+    /// Compiles a source.
+    pub fn new(config: SourceConfig) -> Source {
+        let mut fields = Fields::new();
+        let slots = Slots {
+            event_type: config.event_type.as_ref().map(|field| fields.add(field)),
+            object_id: config.object_id.as_ref().map(|field| fields.add(field)),
+            entity: config.entity.as_ref().map(|field| fields.add(field)),
+            version: config.version.as_ref().map(|field| fields.add(field)),
+        };
+        let ladder = Ladder {
+            business: config.key.iter().map(|field| fields.add(field)).collect(),
+            provider_id: config
+                .provider_id
+                .as_ref()
+                .map(|id| ProviderId { field: fields.add(&id.field), signed: id.signed }),
+            trust_unsigned_id: config.trust_unsigned_id,
+            composed: config.composed.iter().map(|field| fields.add(field)).collect(),
+            body_varies: config.body_varies,
+        };
+        let batch = config.batch.as_deref().map(|path| match path.parse::<Field>() {
+            Ok(field) => Batch::At(field),
+            // The empty path is no field: it is the body itself.
+            Err(_) => Batch::Root,
+        });
+        let scheme_label = scheme_label(&config);
+        Source { config, fields, ladder, slots, batch, scheme_label, refused: Refused::default() }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &Arc<str> {
+        &self.config.name
+    }
+}
+
+fn scheme_label(config: &SourceConfig) -> Arc<str> {
+    use hapax_verify::Coverage;
+    let scheme = config.verifier.scheme().name();
+    match config.verifier.covers() {
+        Coverage::Body => scheme.into(),
+        Coverage::Partial => format!("{scheme} (covers part of the body)").into(),
+        Coverage::Nothing => format!("{scheme} (does not cover the body)").into(),
+    }
+}

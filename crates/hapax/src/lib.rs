@@ -1,0 +1,16 @@
+//! The program: one binary, and what it is made of.
+//!
+//! - [`config`]: `hapax.toml`, read and resolved
+//! - [`inbox`]: what a provider's request becomes
+//! - [`http`]: the server; the only place that knows status codes
+//! - [`metrics`]: what is counted
+//! - [`cli`]: the command line
+//! - [`clock`] and [`entropy`]: the only doors to time and chance
+
+pub mod cli;
+pub mod clock;
+pub mod config;
+pub mod entropy;
+pub mod http;
+pub mod inbox;
+pub mod metrics;

@@ -1,0 +1,182 @@
+//! The whole way at a prompt: init, serve, send, look.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crate::program::{Ran, folder, hapax, run};
+
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+/// A server on a port of its own; it is stopped with the value.
+struct Served {
+    child: Child,
+    url: String,
+}
+
+impl Served {
+    fn start(dir: &Path) -> Served {
+        let mut child = hapax(dir)
+            .args(["serve", "--listen", "127.0.0.1:0"])
+            .env("HAPAX_ADMIN_TOKEN", TOKEN)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let stderr = child.stderr.take().expect("piped");
+        let mut lines = BufReader::new(stderr).lines();
+        let address = loop {
+            let line = lines
+                .next()
+                .expect("it listens before it ends")
+                .expect("text");
+            let line: serde_json::Value = serde_json::from_str(&line).expect("log lines are JSON");
+            if line["message"] == "listening" {
+                break line["address"].as_str().expect("an address").to_owned();
+            }
+        };
+        // Nobody else reads what it says; without a reader it would stop at a full pipe.
+        std::thread::spawn(move || lines.for_each(drop));
+        let url = format!("http://{address}");
+        Served { child, url }
+    }
+
+    fn client(&self, dir: &Path) -> Command {
+        let mut command = hapax(dir);
+        command
+            .env("HAPAX_URL", &self.url)
+            .env("HAPAX_TOKEN", TOKEN);
+        command
+    }
+
+    fn ask(&self, dir: &Path, args: &[&str]) -> Ran {
+        Ran::of(self.client(dir).args(args))
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn one_event_sent_three_times_is_one_event() {
+    let dir = folder(&[]);
+    let dir = dir.path();
+    run(dir, &["init"]).expect_exit(0);
+    let served = Served::start(dir);
+
+    let sent = served.ask(
+        dir,
+        &[
+            "send",
+            "demo",
+            "--type",
+            "invoice.paid",
+            "--times",
+            "3",
+            "--json",
+        ],
+    );
+    let sent = sent.expect_exit(0).json();
+    let id = sent[0]["answer"]["eventId"].as_str().expect("an id");
+    for (index, duplicate) in [(0, false), (1, true), (2, true)] {
+        assert_eq!(sent[index]["status"], 200);
+        assert_eq!(sent[index]["answer"]["duplicate"], duplicate);
+        assert_eq!(sent[index]["answer"]["eventId"], id);
+    }
+    for refused in ["--forge", "--late"] {
+        let ran = served.ask(dir, &["send", "demo", refused]).expect_exit(1);
+        assert!(ran.stdout.contains("401"), "{}", ran.stdout);
+    }
+
+    let list = served.ask(
+        dir,
+        &[
+            "events",
+            "list",
+            "--type",
+            "invoice.paid",
+            "--since",
+            "1h",
+            "--json",
+        ],
+    );
+    let list = list.expect_exit(0).json();
+    assert_eq!(list["data"].as_array().map(Vec::len), Some(1), "{list:#}");
+    assert_eq!(list["data"][0]["id"], id);
+    let table = served.ask(dir, &["events", "list"]).expect_exit(0);
+    assert!(table.stdout.starts_with("ID "), "{}", table.stdout);
+    assert!(
+        table.stdout.contains(id),
+        "an id is never broken over lines: {}",
+        table.stdout
+    );
+    let shown = served
+        .ask(dir, &["events", "show", id, "--json"])
+        .expect_exit(0)
+        .json();
+    assert_eq!(shown["deliveries"].as_array().map(Vec::len), Some(3));
+    let shown = served.ask(dir, &["events", "show", id]).expect_exit(0);
+    assert!(shown.stdout.contains("deliveries\nAT "), "{}", shown.stdout);
+}
+
+#[test]
+fn what_the_server_refuses_is_said_in_words() {
+    let dir = folder(&[]);
+    let dir = dir.path();
+    run(dir, &["init"]).expect_exit(0);
+    let served = Served::start(dir);
+    let ran = served.ask(dir, &["events", "list"]).expect_exit(0);
+    assert_eq!(
+        (ran.stdout.as_str(), ran.stderr.as_str()),
+        ("", "no events\n")
+    );
+    let ran = served
+        .ask(dir, &["events", "show", "evt_nope"])
+        .expect_exit(4);
+    assert!(ran.stderr.contains("error[H0302]"), "{}", ran.stderr);
+    let ran = served
+        .ask(dir, &["events", "list", "--status", "bogus"])
+        .expect_exit(2);
+    assert!(ran.stderr.contains("error[H0303]"), "{}", ran.stderr);
+    let ran = Ran::of(
+        served
+            .client(dir)
+            .args(["events", "list"])
+            .env_remove("HAPAX_TOKEN"),
+    );
+    let ran = ran.expect_exit(1);
+    assert!(ran.stderr.contains("set HAPAX_TOKEN"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_custom_source_is_sent_what_its_fields_ask_for() {
+    let config = "[[source]]\nname = \"partner\"\nprovider = \"custom\"\nsecrets = \"0123456789abcdef\"\ntype = \"header.x-event\"\nid = \"meta.id\"\nentity = \"order.id\"\n[source.verify]\nscheme = \"hmac\"\nheader = \"x-signature\"\nsigned = \"{body}\"\n";
+    let dir = folder(&[("hapax.toml", config)]);
+    let dir = dir.path();
+    let served = Served::start(dir);
+    let sent = served.ask(
+        dir,
+        &[
+            "send",
+            "partner",
+            "--type",
+            "order.paid",
+            "--times",
+            "2",
+            "--json",
+        ],
+    );
+    let sent = sent.expect_exit(0).json();
+    assert_eq!(sent[1]["answer"]["duplicate"], true, "{sent:#}");
+    let id = sent[0]["answer"]["eventId"].as_str().expect("an id");
+    let event = served
+        .ask(dir, &["events", "show", id, "--json"])
+        .expect_exit(0)
+        .json();
+    assert_eq!(event["type"], "order.paid");
+    assert_eq!(event["keyOrigin"], "provider");
+    assert!(event["entity"].is_string(), "{event:#}");
+}

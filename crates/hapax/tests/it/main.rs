@@ -1,0 +1,12 @@
+//! What users see of the program, in one binary.
+
+mod cli_check;
+mod cli_init;
+mod cli_serve;
+mod cli_usage;
+mod cli_verify;
+mod config;
+mod config_problems;
+mod config_secrets;
+mod errors;
+mod program;

@@ -1,0 +1,88 @@
+//! `cargo xt bench NAME`: measurements that print a table and keep their numbers, and never fail because of them.
+//!
+//! A bench starts its server ([`server`]), takes one or more rows with a [`session::Session`] (each row one order to
+//! the load generator: warm-up, several rounds, the median counts), and finishes with a [`report`] that
+//! compares every row with a ceiling taken in the same run and with the previous run on this machine.
+//! A new bench: a file here, a variant of [`Name`], an arm in [`run`].
+
+mod ceiling;
+pub(crate) mod ceiling_server;
+mod intake;
+mod process;
+mod report;
+mod row;
+mod server;
+mod session;
+
+use std::process::ExitCode;
+
+use serde::{Deserialize, Serialize};
+
+use crate::workspace;
+
+/// What `cargo xt bench` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// What to measure.
+    name: Name,
+    #[command(flatten)]
+    load: Load,
+}
+
+/// The benches there are.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Name {
+    /// The load generator against a server that does nothing: what this machine could reach at most.
+    Ceiling,
+    /// Durable acks per second at `/in/{source}`, as a share of the same server that stores nothing.
+    Intake,
+}
+
+/// How much load, for how long.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, clap::Args)]
+pub(crate) struct Load {
+    /// Connections, each with one request in flight.
+    #[arg(long, default_value_t = 64)]
+    pub(crate) connections: u32,
+    /// Threads of the load generator.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) threads: u32,
+    /// Rounds that are counted; the median is the result.
+    #[arg(long, default_value_t = 5)]
+    pub(crate) rounds: u32,
+    /// Length of a round in milliseconds.
+    #[arg(long, default_value_t = 2000)]
+    pub(crate) round_ms: u64,
+    /// Time before the first round in milliseconds.
+    #[arg(long, default_value_t = 1000)]
+    pub(crate) warmup_ms: u64,
+    /// Length of a request's body.
+    #[arg(long, default_value_t = 1024)]
+    pub(crate) body_bytes: usize,
+    /// Events that a large store holds before it is measured (0: no large store).
+    #[arg(long, default_value_t = 5_000_000)]
+    pub(crate) fill: u64,
+    /// Leave PostgreSQL out.
+    #[arg(long)]
+    pub(crate) no_postgres: bool,
+}
+
+/// Runs `cargo xt bench`.
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if cfg!(debug_assertions) {
+        return rerun_in_release();
+    }
+    match args.name {
+        Name::Ceiling => ceiling::run(&args.load)?,
+        Name::Intake => intake::run(&args.load)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `cargo xt` is a debug build, quick to make; a debug build of the generator would measure mostly itself.
+fn rerun_in_release() -> anyhow::Result<ExitCode> {
+    println!("Building the load generator in release mode.");
+    let mut again = workspace::cargo(["run", "--quiet", "--release", "--package", "xtask", "--"]);
+    let status = again.args(std::env::args_os().skip(1)).status()?;
+    Ok(workspace::exit_code(status))
+}

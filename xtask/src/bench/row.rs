@@ -1,0 +1,136 @@
+//! One measured row: several rounds, and the median that stands for them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::process::Usage;
+use crate::load::Round;
+
+/// A round with what the server used during it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Measured {
+    /// What the clients saw.
+    pub(super) round: Round,
+    /// CPU time that the server spent in it.
+    pub(super) cpu_ms: Option<u64>,
+    /// The server's memory at its end.
+    pub(super) rss_kib: Option<u64>,
+}
+
+impl Measured {
+    /// A round between two looks at the server's process.
+    pub(super) fn between(round: Round, before: Option<Usage>, after: Option<Usage>) -> Measured {
+        let spent = before.zip(after);
+        Measured {
+            round,
+            cpu_ms: spent.map(|(before, after)| after.cpu_ms.saturating_sub(before.cpu_ms)),
+            rss_kib: after.map(|after| after.rss_kib),
+        }
+    }
+
+    /// CPU time of the server per answer.
+    pub(super) fn cpu_us_per_answer(&self) -> Option<f64> {
+        let answers = self.round.answers();
+        let cpu_ms = self.cpu_ms.filter(|_| answers > 0)?;
+        Some(cpu_ms as f64 * 1000.0 / answers as f64)
+    }
+}
+
+/// A row of a report.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Row {
+    /// What was measured.
+    pub(super) name: String,
+    /// All rounds, in order; never empty.
+    pub(super) rounds: Vec<Measured>,
+}
+
+impl Row {
+    /// The round whose rate is the median: a real round, so that its other numbers belong to it.
+    pub(super) fn median(&self) -> Option<&Measured> {
+        let mut by_rate: Vec<&Measured> = self.rounds.iter().collect();
+        by_rate.sort_by(|left, right| left.round.rate().total_cmp(&right.round.rate()));
+        by_rate.get(by_rate.len().saturating_sub(1) / 2).copied()
+    }
+
+    /// Answers per second in the median round.
+    pub(super) fn rate(&self) -> f64 {
+        self.median().map_or(0.0, |median| median.round.rate())
+    }
+
+    /// Distance between the fastest and the slowest round, as a share of the median.
+    pub(super) fn spread(&self) -> Option<f64> {
+        let rates = || self.rounds.iter().map(|measured| measured.round.rate());
+        let slowest = rates().min_by(f64::total_cmp)?;
+        let fastest = rates().max_by(f64::total_cmp)?;
+        let median = self.rate();
+        (median > 0.0).then(|| (fastest - slowest) / median)
+    }
+
+    /// What did not go as it should: answers other than 2xx, and exchanges without an answer, over all rounds.
+    pub(super) fn troubles(&self) -> BTreeMap<String, u64> {
+        let mut troubles = BTreeMap::new();
+        for Measured { round, .. } in &self.rounds {
+            let refused = round.statuses.iter().filter(|(code, _)| **code / 100 != 2);
+            for (code, count) in refused {
+                *troubles.entry(format!("status {code}")).or_default() += count;
+            }
+            for (reason, count) in &round.broken {
+                *troubles.entry(reason.clone()).or_default() += count;
+            }
+        }
+        troubles
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A row whose rounds lasted a second each and had these many answers.
+    pub(in crate::bench) fn row(name: &str, answers: &[u64]) -> Row {
+        let measured = |answers: &u64| Measured {
+            round: Round {
+                seconds: 1.0,
+                statuses: BTreeMap::from([(200, *answers)]),
+                p50_us: 90,
+                p99_us: 1_500,
+                max_us: 12_000,
+                ..Round::default()
+            },
+            cpu_ms: Some(500),
+            rss_kib: Some(2048),
+        };
+        Row {
+            name: name.to_owned(),
+            rounds: answers.iter().map(measured).collect(),
+        }
+    }
+
+    #[test]
+    fn the_median_round_stands_for_the_row() {
+        let row = row("a", &[1000, 10, 900, 950, 5000]);
+        assert_eq!(row.rate(), 950.0);
+        assert_eq!(row.spread(), Some(4990.0 / 950.0));
+        let median = row.median().expect("there are rounds");
+        assert_eq!(median.cpu_us_per_answer(), Some(500_000.0 / 950.0));
+    }
+
+    #[test]
+    fn a_row_without_answers_has_no_rate() {
+        assert_eq!(row("a", &[0]).rate(), 0.0);
+        assert_eq!(row("a", &[0]).spread(), None);
+        assert_eq!(row("a", &[]).rate(), 0.0);
+    }
+
+    #[test]
+    fn troubles_are_all_but_successes() {
+        let mut row = row("a", &[5, 5]);
+        row.rounds[0].round.statuses.insert(503, 2);
+        row.rounds[1].round.statuses.insert(503, 1);
+        row.rounds[1].round.broken.insert("reset".to_owned(), 4);
+        let expected = [("reset".to_owned(), 4), ("status 503".to_owned(), 3)];
+        assert_eq!(row.troubles(), BTreeMap::from(expected));
+    }
+}

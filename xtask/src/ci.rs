@@ -1,0 +1,36 @@
+//! `cargo xt ci`: what must be green before a change goes in. `./test` is this, after installing packages.
+
+use std::process::ExitCode;
+
+use crate::postgres::ThrowAway;
+use crate::steps::Steps;
+use crate::{check, test};
+
+/// What `cargo xt ci` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Only the tests, without `cargo xt check`.
+    #[arg(long)]
+    quick: bool,
+    /// Handed on to the test runner: parts of test names.
+    #[arg(last = true)]
+    filters: Vec<String>,
+}
+
+/// Runs `cargo xt ci`. Unlike `cargo xt test` it insists on PostgreSQL.
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let mut steps = Steps::start();
+    if !args.quick {
+        check::all(&mut steps);
+    }
+    let server = steps.attempt("start PostgreSQL", ThrowAway::start);
+    let url = server.as_ref().map(ThrowAway::url);
+    test::all(&mut steps, &args.filters, url);
+    if let Some(server) = server {
+        steps.run("stop PostgreSQL", || {
+            drop(server);
+            Ok(())
+        });
+    }
+    Ok(steps.finish())
+}

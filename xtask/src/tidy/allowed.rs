@@ -1,0 +1,101 @@
+//! The exceptions to the checks: few, each with its reason.
+
+use super::{Finding, tree::Tree};
+
+/// A file that a check lets pass.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Allowed {
+    /// The check's name.
+    check: &'static str,
+    /// The file, or a folder that ends with a slash.
+    path: &'static str,
+    /// Why it may.
+    reason: &'static str,
+}
+
+/// All exceptions. One that nothing needs any more is itself a finding.
+pub(super) const ALLOWED: &[Allowed] = &[
+    Allowed {
+        check: "machine-paths",
+        path: "xtask/src/tidy/machine_paths.rs",
+        reason: "the paths that it looks for, and those that its tests plant",
+    },
+    Allowed {
+        check: "sql",
+        path: "xtask/src/tidy/sql.rs",
+        reason: "the statements that its tests plant",
+    },
+];
+
+impl Allowed {
+    fn covers(&self, check: &str, path: &str) -> bool {
+        let is_path = match self.path.strip_suffix('/') {
+            Some(_) => path.starts_with(self.path),
+            None => path == self.path,
+        };
+        self.check == check && is_path
+    }
+}
+
+/// `found` without what `allowed` covers, and with a finding for each unused exception whose files are in the tree.
+pub(super) fn filter(
+    allowed: &[Allowed],
+    tree: &Tree,
+    found: Vec<(&'static str, Finding)>,
+) -> Vec<(&'static str, Finding)> {
+    let covers = |allowed: &Allowed, (check, finding): &(&str, Finding)| {
+        allowed.covers(check, &finding.path)
+    };
+    let unused: Vec<_> = allowed
+        .iter()
+        .filter(|allowed| tree.holds(allowed.path))
+        .filter(|allowed| !found.iter().any(|finding| covers(allowed, finding)))
+        .map(unused_exception)
+        .collect();
+    let (_, mut kept): (Vec<_>, Vec<_>) = found
+        .into_iter()
+        .partition(|finding| allowed.iter().any(|allowed| covers(allowed, finding)));
+    kept.extend(unused);
+    kept
+}
+
+fn unused_exception(allowed: &Allowed) -> (&'static str, Finding) {
+    let message = format!(
+        "the exception from `{}` ({}) is not needed: remove it from xtask/src/tidy/allowed.rs",
+        allowed.check, allowed.reason
+    );
+    ("allowed", Finding::failure(allowed.path, 1, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::planted;
+    use super::*;
+
+    const EXCEPTION: Allowed = Allowed {
+        check: "sql",
+        path: "crates/a/tests/",
+        reason: "a test",
+    };
+
+    #[test]
+    fn an_exception_covers_its_check_and_folder_only() {
+        let (_folder, tree) = planted(&[("crates/a/tests/it/main.rs", "")]);
+        let findings = vec![
+            ("sql", Finding::failure("crates/a/tests/it/main.rs", 1, "")),
+            ("sql", Finding::failure("crates/a/src/main.rs", 1, "")),
+            ("todo", Finding::failure("crates/a/tests/it/main.rs", 1, "")),
+        ];
+        let kept = filter(&[EXCEPTION], &tree, findings.clone());
+        assert_eq!(kept, findings[1..]);
+    }
+
+    #[test]
+    fn an_exception_that_nothing_needs_is_found() {
+        let (_folder, tree) = planted(&[("crates/a/tests/it/main.rs", "")]);
+        let kept = filter(&[EXCEPTION], &tree, Vec::new());
+        assert_eq!(kept.len(), 1);
+        let (_folder, tree) = planted(&[]);
+        assert_eq!(filter(&[EXCEPTION], &tree, Vec::new()), []);
+    }
+}
