@@ -109,6 +109,7 @@ struct Pair {
     store: Subject,
     model: Subject,
     clock: Time,
+    went_back: bool,
     given: Vec<(EventId, EventId)>,
     names: HashMap<EventId, EventId>,
 }
@@ -118,7 +119,10 @@ impl Pair {
         self.clock = self.clock + Span::from_millis(1);
         match command {
             Command::Accept { source, events } => self.accept(SOURCES[*source], events).await,
-            Command::Jump { seconds } if *seconds < 0 => self.clock = self.clock - Span::from_secs(-seconds),
+            Command::Jump { seconds } if *seconds < 0 => {
+                self.clock = self.clock - Span::from_secs(-seconds);
+                self.went_back = true;
+            }
             Command::Jump { seconds } => self.clock = self.clock + Span::from_secs(*seconds),
             Command::Reap => {
                 let (theirs, ours) = (reap_all(&self.store, self.clock).await, reap_all(&self.model, self.clock).await);
@@ -167,9 +171,10 @@ impl Pair {
     }
 
     /// Whole lists, from either end or from an event on. Of events that came in one arrival no store is the first to say
-    /// which is newer, so they are compared in the order of their keys.
+    /// which is newer, so they are compared in the order of their keys. After a jump back only whole lists: what then is
+    /// older and newer has a check of its own ([`super::reads::newest_comes_first_even_after_the_clock_jumped_back`]).
     async fn list(&self, filter: &EventFilter, from: usize) {
-        let anchor = self.given.get(from % (self.given.len() + 1));
+        let anchor = self.given.get(from % (self.given.len() + 1)).filter(|_| !self.went_back);
         let (theirs, ours) = match anchor {
             Some(&(theirs, ours)) if from % 2 == 0 => (PageFrom::OlderThan(theirs), PageFrom::OlderThan(ours)),
             Some(&(theirs, ours)) => (PageFrom::NewerThan(theirs), PageFrom::NewerThan(ours)),
@@ -216,6 +221,7 @@ where
                 store: fresh().await,
                 model: std::sync::Arc::new(ModelStore::new(still_clock())),
                 clock: at(0),
+                went_back: false,
                 given: Vec::new(),
                 names: HashMap::new(),
             };

@@ -1,8 +1,8 @@
 //! The careful path: keys that somebody holds, and arrivals that bring several events.
 //!
-//! One transaction for a group: take the keys that are free, lock the others, read who holds them, decide in memory, write, commit.
-//! Keys are taken in one order and then locked in one order; whoever locks waits only for lockers, so no two nodes wait for each
-//! other in a circle. The holders are read after the locks are held: what a waiting statement had read before would be old.
+//! One transaction for a group: take or lock all its keys, read who holds them, decide in memory, write, commit. Every node takes
+//! and locks in one order, so that they wait for each other but never in a circle. The holders are read by a statement of their
+//! own once the locks are held: what a waiting statement had read before would be old.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -17,14 +17,10 @@ use super::Entropy;
 use super::accept::{insert_events, key_order, new_id};
 use super::columns::{DeliveryColumns, EventColumns};
 use super::decide::{Decisions, Holder, Key, Place, Rolled, Slot};
-use super::fault::unavailable;
 use super::pool::{Param, Pool, Taken};
 use super::wire::{Hash, Uuid, received, sendable};
 use crate::error::StoreError;
 use crate::nouns::{Arrival, Receipt};
-
-/// A key can be reaped between finding it held and locking it. Then it is free, and the next try takes it.
-const TRIES_MAX: u32 = 4;
 
 type Slots<'a> = BTreeMap<Key<'a>, Slot>;
 
@@ -34,25 +30,15 @@ pub(super) async fn accept(
     arrivals: &[&Arrival],
     entropy: &Entropy,
 ) -> Result<Vec<Vec<Receipt>>, StoreError> {
-    for _ in 0..TRIES_MAX {
-        let taken = pool.take().await?;
-        let mut slots = take_keys(&taken, arrivals, entropy).await?;
-        lock_keys(&taken, &mut slots).await?;
-        if slots.values().any(|slot| slot.stored.is_none()) {
-            taken.roll_back().await?;
-            continue;
-        }
-        read_holders(&taken, &mut slots).await?;
-        let mut decisions = Decisions::default();
-        let receipts = arrivals
-            .iter()
-            .map(|arrival| decisions.arrive(arrival, &mut slots, entropy))
-            .collect::<Result<_, _>>()?;
-        write(&taken, decisions, &slots).await?;
-        taken.commit().await?;
-        return Ok(receipts);
-    }
-    Err(unavailable("keys were reaped again and again while they were looked at"))
+    let taken = pool.take().await?;
+    let mut slots = take_keys(&taken, arrivals, entropy).await?;
+    read_holders(&taken, &mut slots).await?;
+    let mut decisions = Decisions::default();
+    let receipts =
+        arrivals.iter().map(|arrival| decisions.arrive(arrival, &mut slots, entropy)).collect::<Result<_, _>>()?;
+    write(&taken, decisions, &slots).await?;
+    taken.commit().await?;
+    Ok(receipts)
 }
 
 /// The parts of the keys of `slots` as columns, in locking order.
@@ -66,7 +52,8 @@ fn key_columns<'a>(keys: impl Iterator<Item = &'a Key<'a>>) -> (Vec<i16>, Vec<St
     columns
 }
 
-/// Begins the transaction and takes every key that is free, under an id that its event will have.
+/// Begins the transaction and makes every key ours: takes it if it is free, under an id that its event will have, and locks it
+/// if it is held. `WHERE false` locks a held row without changing it; one that is being reaped is waited for and then taken.
 async fn take_keys<'a>(
     taken: &Taken,
     arrivals: &[&'a Arrival],
@@ -84,7 +71,7 @@ async fn take_keys<'a>(
         .begin(
             "INSERT INTO hapax.identity (shard, source, key_hash, event)
              SELECT * FROM unnest($1::int2[], $2::text[], $3::uuid[], $4::uuid[])
-             ON CONFLICT (shard, source, key_hash) DO NOTHING
+             ON CONFLICT (shard, source, key_hash) DO UPDATE SET event = excluded.event WHERE false
              RETURNING event",
             &[
                 (&shards, Type::INT2_ARRAY),
@@ -102,8 +89,8 @@ async fn take_keys<'a>(
     Ok(ids.into_iter().map(|(key, id)| (key, slot(id))).collect())
 }
 
-/// Locks every key that was held, and learns by whom.
-async fn lock_keys(taken: &Taken, slots: &mut Slots<'_>) -> Result<(), StoreError> {
+/// Reads who holds the locked keys.
+async fn read_holders(taken: &Taken, slots: &mut Slots<'_>) -> Result<(), StoreError> {
     let held: Vec<Key<'_>> =
         slots.iter().filter(|(_, slot)| slot.stored.is_none()).map(|(key, _)| *key).collect();
     if held.is_empty() {
@@ -112,70 +99,49 @@ async fn lock_keys(taken: &Taken, slots: &mut Slots<'_>) -> Result<(), StoreErro
     let (shards, sources, hashes) = key_columns(held.iter());
     let rows = taken
         .query(
-            "SELECT k.place, i.event
+            "SELECT k.place, i.event, e.key, coalesce(e.compare_hash, e.body_hash), e.at, e.status, e.retry_window,
+                 e.expires_at, coalesce(d.n, 0), coalesce(d.conflicts, 0)
              FROM unnest($1::int2[], $2::text[], $3::uuid[]) WITH ORDINALITY AS k (shard, source, key_hash, place)
              JOIN hapax.identity i
                ON i.shard = k.shard AND i.source = k.source COLLATE \"C\" AND i.key_hash = k.key_hash
-             ORDER BY i.shard, i.source, i.key_hash
-             FOR UPDATE OF i",
+             LEFT JOIN hapax.event e ON e.shard = i.shard AND e.id = i.event
+             LEFT JOIN LATERAL (
+                 SELECT n, conflicts FROM hapax.delivery
+                 WHERE shard = e.shard AND event = e.id ORDER BY n DESC LIMIT 1
+             ) d ON true",
             &[(&shards, Type::INT2_ARRAY), (&sources, Type::TEXT_ARRAY), (&hashes, Type::UUID_ARRAY)],
         )
         .await?;
     for row in rows {
         let key = held.get(row.get::<_, i64>(0) as usize - 1);
         if let Some(slot) = key.and_then(|key| slots.get_mut(key)) {
-            slot.stored = Some(EventId::from_bytes(row.get::<_, Uuid>(1).0));
+            let event = EventId::from_bytes(row.get::<_, Uuid>(1).0);
+            slot.stored = Some(event);
+            slot.holder = to_holder(&row, event);
         }
     }
     Ok(())
 }
 
-/// Reads the events that hold the locked keys.
-async fn read_holders(taken: &Taken, slots: &mut Slots<'_>) -> Result<(), StoreError> {
-    let held = slots.values().filter(|slot| slot.reserved.is_none()).filter_map(|slot| slot.stored);
-    let (shards, ids): (Vec<i16>, Vec<Uuid>) = held.map(|id| (id.0.shard() as i16, Uuid(id.bytes()))).unzip();
-    if ids.is_empty() {
-        return Ok(());
-    }
-    let rows = taken
-        .query(
-            "SELECT e.id, e.key, coalesce(e.compare_hash, e.body_hash), e.at, e.status, e.retry_window, e.expires_at,
-                 coalesce(d.n, 0), coalesce(d.conflicts, 0)
-             FROM unnest($1::int2[], $2::uuid[]) AS k (shard, id)
-             JOIN hapax.event e ON e.shard = k.shard AND e.id = k.id
-             LEFT JOIN LATERAL (
-                 SELECT n, conflicts FROM hapax.delivery
-                 WHERE shard = e.shard AND event = e.id ORDER BY n DESC LIMIT 1
-             ) d ON true",
-            &[(&shards, Type::INT2_ARRAY), (&ids, Type::UUID_ARRAY)],
-        )
-        .await?;
-    let mut holders: BTreeMap<EventId, Holder> =
-        rows.iter().map(to_holder).map(|holder| (holder.event, holder)).collect();
-    for slot in slots.values_mut().filter(|slot| slot.reserved.is_none()) {
-        slot.holder = slot.stored.and_then(|id| holders.remove(&id));
-        if slot.holder.is_none() {
-            // Identity and event go in one transaction, so somebody deleted the event by hand. The key is free.
-            tracing::error!(event = ?slot.stored, "an identity names an event that is not there");
-        }
-    }
-    Ok(())
-}
-
-fn to_holder(row: &Row) -> Holder {
-    Holder {
-        event: EventId::from_bytes(row.get::<_, Uuid>(0).0),
-        key: received(row.get(1)),
-        compare_hash: BodyHash::from_bytes(row.get::<_, Hash>(2).0),
-        at: Time::from_micros(row.get(3)),
-        status: EventStatus::from_code(row.get::<_, i16>(4) as u8).unwrap_or(EventStatus::NeedsReview),
-        retry_window: Span::from_micros(row.get(5)),
-        expires_at: Time::from_micros(row.get(6)),
-        last: row.get::<_, i32>(7) as u32,
-        conflicts: row.get::<_, i32>(8) as u32,
+/// `None` if the event is not there: identity and event go in one transaction, so somebody deleted it by hand.
+fn to_holder(row: &Row, event: EventId) -> Option<Holder> {
+    let Some(key) = row.get::<_, Option<String>>(2) else {
+        tracing::error!(%event, "an identity names an event that is not there; its key is free");
+        return None;
+    };
+    Some(Holder {
+        event,
+        key: received(key),
+        compare_hash: BodyHash::from_bytes(row.get::<_, Hash>(3).0),
+        at: Time::from_micros(row.get(4)),
+        status: EventStatus::from_code(row.get::<_, i16>(5) as u8).unwrap_or(EventStatus::NeedsReview),
+        retry_window: Span::from_micros(row.get(6)),
+        expires_at: Time::from_micros(row.get(7)),
+        last: row.get::<_, i32>(8) as u32,
+        conflicts: row.get::<_, i32>(9) as u32,
         event_row: Place::Stored,
         last_row: Place::Stored,
-    }
+    })
 }
 
 /// Writes what was decided. Most groups need one of these statements.

@@ -211,13 +211,6 @@ impl Taken {
         self.committed(answer)
     }
 
-    /// Ends the open transaction without a trace.
-    pub(super) async fn roll_back(self) -> Result<(), StoreError> {
-        self.run_file("ROLLBACK").await?;
-        self.give_back();
-        Ok(())
-    }
-
     /// The next caller may have it. Only after everything on it went well and no transaction is open.
     pub(super) fn give_back(self) {
         lock(&self.shared.free).push(self.session);

@@ -54,6 +54,8 @@ struct Known {
     identity: Identity,
     retry_window: Span,
     status: EventStatus,
+    /// As stored: an unsettled event's key is held longer, but its end moves all the same.
+    ends_at: Time,
 }
 
 fn accept_one(tx: &mut Tx<'_>, arrival: &Arrival, event: &NewEvent) -> Result<Receipt, StoreError> {
@@ -81,15 +83,16 @@ fn find(tx: &Tx<'_>, hash: KeyHash, source: &str, key: &str) -> Result<Option<Kn
             let body_hash: [u8; 32] = read.get(3)?;
             let compare_hash: Option<[u8; 32]> = read.get(4)?;
             let status = EventStatus::from_code(read.get(7)?).unwrap_or(EventStatus::NeedsReview);
+            let ends_at = Time::from_micros(read.get(5)?);
             let identity = Identity {
                 event: event_id(at, row),
                 compare_hash: BodyHash::from_bytes(compare_hash.unwrap_or(body_hash)),
                 first_seen: at,
                 last_seen: at,
-                expires_at: if status.is_settled() { Time::from_micros(read.get(5)?) } else { Time::MAX },
+                expires_at: if status.is_settled() { ends_at } else { Time::MAX },
             };
             let retry_window = Span::from_micros(read.get(6)?);
-            Ok((same, Known { row, identity, retry_window, status }))
+            Ok((same, Known { row, identity, retry_window, status, ends_at }))
         })
         .optional()
         .map_err(sql_error)?;
@@ -234,7 +237,7 @@ fn insert_delivery(
 /// window is far longer than the retries; the row is only touched when it is.
 fn outlive_the_sender(tx: &Tx<'_>, known: &Known, now: Time) -> Result<(), StoreError> {
     let wanted = now + known.retry_window;
-    if wanted > known.identity.expires_at {
+    if wanted > known.ends_at {
         tx.db
             .prepare_cached("UPDATE event SET expires_at = max(expires_at, ?2) WHERE seq = ?1")
             .and_then(|mut update| update.execute(params![known.row, wanted.micros()]))

@@ -156,20 +156,18 @@ fn more_than_can_wait_is_refused_and_the_rest_is_stored() {
         let store: Subject = Arc::new(database.open().await);
         let client = database.client().await;
         client.batch_execute("BEGIN; LOCK TABLE hapax.identity IN SHARE MODE").await.expect("the server obeys");
-        let racing: Vec<_> = (0..6_000)
-            .map(|n| {
-                let store = store.clone();
-                tokio::spawn(async move { store.accept(one(&format!("k{n}"))).await.map(|_| ()) })
-            })
-            .collect();
-        // The last to come find the queue full; their answers come before the lock is gone.
-        let mut answers = racing.into_iter().rev();
-        let last = answers.next().expect("there are some").await.expect("the task ends well");
-        assert_eq!(last.expect_err("refused").kind(), StoreErrorKind::Overloaded);
+        let mut racing = tokio::task::JoinSet::new();
+        for n in 0..6_000 {
+            let store = store.clone();
+            racing.spawn(async move { store.accept(one(&format!("k{n}"))).await.map(|_| ()) });
+        }
+        // While nothing can be stored, only those are answered that found the queue full.
+        let first = racing.join_next().await.expect("there are some").expect("the task ends well");
+        assert_eq!(first.expect_err("refused").kind(), StoreErrorKind::Overloaded);
         client.batch_execute("ROLLBACK").await.expect("the server obeys");
         let mut stored = 0;
-        for answer in answers {
-            match answer.await.expect("the task ends well") {
+        while let Some(answer) = racing.join_next().await {
+            match answer.expect("the task ends well") {
                 Ok(()) => stored += 1,
                 Err(error) => assert_eq!(error.kind(), StoreErrorKind::Overloaded),
             }

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hapax_ledger::id::EventId;
-use hapax_store::conformance::sample::{accept, at};
+use hapax_store::conformance::sample::{accept, at, detail};
 use hapax_store::nouns::Receipted;
 use hapax_store::{Store, StoreErrorKind};
 
-use crate::sqlite::open;
+use crate::sqlite::{open, open_as};
 
 /// What is accepted in one life of the store.
 type Life = Vec<(String, EventId)>;
@@ -28,10 +28,13 @@ fn live(folder: &Path, keys: std::ops::Range<u32>) -> Life {
     })
 }
 
-/// Opens the store and sees that all of `life` is known under its ids, and that nothing got in twice.
-fn remembers(folder: &Path, life: &Life) {
+/// Opens the store and sees that all of `life` is known under its ids, each after `deliveries`, and that nothing got in twice.
+/// Adds one more delivery to each.
+fn remembers(folder: &Path, life: &Life, deliveries: u32) {
     with_store(folder, async |store| {
         for (key, event) in life {
+            let detail = detail(&store, *event).await;
+            assert_eq!((detail.event.delivery_count, detail.deliveries.len()), (deliveries, deliveries as usize), "{key}");
             assert_eq!(store.sighted("a", key, at(1)).await.expect("the store reads"), Some(*event), "{key}");
             let again = accept(&store, at(1), key, "A").await;
             assert_eq!((again.event, again.sighting), (*event, Receipted::Duplicate), "{key}");
@@ -82,7 +85,8 @@ fn a_restart_forgets_no_key() {
     let (folder, _) = two_folders();
     let mut life = live(folder.path(), 0..20);
     life.extend(live(folder.path(), 20..40));
-    remembers(folder.path(), &life);
+    remembers(folder.path(), &life, 1);
+    remembers(folder.path(), &life, 2);
 }
 
 /// B1: the index is derived; without it, it is rebuilt.
@@ -90,34 +94,40 @@ fn a_restart_forgets_no_key() {
 fn a_deleted_index_is_rebuilt() {
     let (folder, _) = two_folders();
     let life = live(folder.path(), 0..20);
+    remembers(folder.path(), &life, 1);
     fs::remove_dir_all(folder.path().join("hapax.db.keys")).expect("the index was there");
-    remembers(folder.path(), &life);
-    remembers(folder.path(), &life);
+    remembers(folder.path(), &life, 2);
+    remembers(folder.path(), &life, 3);
 }
 
 /// B1: an index that lost its latest writes catches up.
 #[test]
 fn an_index_from_earlier_catches_up() {
     let (folder, old) = two_folders();
-    let mut life = live(folder.path(), 0..20);
+    let life = live(folder.path(), 0..20);
     copy(folder.path(), old.path(), true);
-    life.extend(live(folder.path(), 20..40));
+    remembers(folder.path(), &life, 1);
+    let later = live(folder.path(), 20..40);
     copy(old.path(), folder.path(), true);
-    remembers(folder.path(), &life);
+    remembers(folder.path(), &life, 2);
+    remembers(folder.path(), &later, 1);
 }
 
 /// B1: an index that knows keys which a restored database does not is not believed.
 #[test]
 fn a_restored_database_is_not_misled_by_a_newer_index() {
     let (folder, backup) = two_folders();
-    let mut life = live(folder.path(), 0..20);
+    let life = live(folder.path(), 0..20);
     copy(folder.path(), backup.path(), false);
     live(folder.path(), 20..40);
+    remembers(folder.path(), &life, 1);
     copy(backup.path(), folder.path(), false);
-    remembers(folder.path(), &life);
-    // What came after the backup is lost, so it is new when it comes again.
-    life.extend(live(folder.path(), 20..40));
-    remembers(folder.path(), &life);
+    // What came after the backup is lost, deliveries too.
+    remembers(folder.path(), &life, 1);
+    // And so a key that came after it is new when it comes again.
+    let again = live(folder.path(), 20..40);
+    remembers(folder.path(), &life, 2);
+    remembers(folder.path(), &again, 1);
 }
 
 /// B1: an index of another store is not believed, even if it fits in every number.
@@ -125,9 +135,11 @@ fn a_restored_database_is_not_misled_by_a_newer_index() {
 fn another_stores_index_is_not_believed() {
     let (folder, other) = two_folders();
     let life = live(folder.path(), 0..20);
+    drop(open_as(other.path(), [8; 16]).expect("the store opens"));
     live(other.path(), 100..120);
+    remembers(folder.path(), &life, 1);
     copy(other.path(), folder.path(), true);
-    remembers(folder.path(), &life);
+    remembers(folder.path(), &life, 2);
 }
 
 /// B1: the index only knows what its own writer wrote, so there is only one.

@@ -1,6 +1,5 @@
 //! What the API answers, and what its refusals mean to somebody at a prompt.
 
-use http::StatusCode;
 use serde_json::Value;
 
 use super::client::{Answer, Client};
@@ -9,7 +8,7 @@ use super::exit::{Exit, Failure};
 /// The JSON of a good answer; a refusal in words otherwise. `what` is what was asked for.
 pub(super) fn expect_json(client: &Client, answer: &Answer, what: &str) -> Result<Value, Failure> {
     let json: Option<Value> = serde_json::from_slice(&answer.body).ok();
-    match (answer.status.is_success(), json) {
+    match (answer.is_good(), json) {
         (true, Some(json)) => Ok(json),
         (true, None) => {
             let text = format!("{} did not answer with JSON", client.base());
@@ -20,17 +19,17 @@ pub(super) fn expect_json(client: &Client, answer: &Answer, what: &str) -> Resul
     }
 }
 
-fn refusal(client: &Client, status: StatusCode, json: Option<&Value>, what: &str) -> Failure {
+fn refusal(client: &Client, status: u16, json: Option<&Value>, what: &str) -> Failure {
     let base = client.base();
     let detail = json.map(detail).unwrap_or_default();
     match status {
-        StatusCode::UNAUTHORIZED => {
+        401 => {
             let text = format!("{base} does not know this token, or none is set");
             let help =
                 "set HAPAX_TOKEN to the admin token; the server printed it at its first start";
             Failure::new(Exit::Failed, "H0301", text, help)
         }
-        StatusCode::NOT_FOUND => {
+        404 => {
             let text = format!("{base} has no {what}");
             Failure::new(
                 Exit::NotFound,
@@ -39,7 +38,7 @@ fn refusal(client: &Client, status: StatusCode, json: Option<&Value>, what: &str
                 "`hapax events list` shows what is there",
             )
         }
-        StatusCode::UNPROCESSABLE_ENTITY => {
+        422 => {
             let text = format!("{base} does not understand a value: {detail}");
             Failure::new(
                 Exit::Usage,
@@ -48,7 +47,7 @@ fn refusal(client: &Client, status: StatusCode, json: Option<&Value>, what: &str
                 "change the option that it names",
             )
         }
-        StatusCode::SERVICE_UNAVAILABLE => {
+        503 => {
             let text = format!("{base} cannot answer now: {detail}");
             Failure::new(
                 Exit::Failed,

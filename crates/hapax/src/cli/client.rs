@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, USER_AGENT};
-use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
+use http::{HeaderName, HeaderValue, Method, Request, Uri};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::{self, connect::HttpConnector};
@@ -34,8 +34,16 @@ pub(super) struct Client {
 /// What the server said.
 #[derive(Debug)]
 pub(super) struct Answer {
-    pub(super) status: StatusCode,
+    /// The HTTP status.
+    pub(super) status: u16,
     pub(super) body: Bytes,
+}
+
+impl Answer {
+    /// Did the server do what it was asked?
+    pub(super) fn is_good(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
 }
 
 impl Client {
@@ -138,7 +146,7 @@ impl Client {
                 .request(request)
                 .await
                 .map_err(|error| self.unreachable(&error))?;
-            let status = answer.status();
+            let status = answer.status().as_u16();
             let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX)
                 .collect()
                 .await;

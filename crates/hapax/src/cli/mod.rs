@@ -1,8 +1,8 @@
 //! The command line: one file per command.
 //!
-//! - [`exit`]: exit codes, and failures in words
-//! - [`output`]: data on stdout, talk on stderr, tables that fit
-//! - [`client`]: the HTTP client of the commands that ask a running server
+//! - `exit`: exit codes, and failures in words
+//! - `output`: data on stdout, talk on stderr, tables that fit
+//! - `client`: the HTTP client of the commands that ask a running server
 //!
 //! **Invariant**: data goes to stdout and talk to stderr; an exit code means the same for every command; what a
 //! command can do to a running server, the HTTP API can do too.

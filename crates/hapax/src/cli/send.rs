@@ -83,7 +83,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     }
     let answers = block_on(event.send(&client, args))?;
     show(args, &answers)?;
-    let accepted = answers.iter().all(|answer| answer.status.is_success());
+    let accepted = answers.iter().all(Answer::is_good);
     Ok(if accepted { Exit::Ok } else { Exit::Failed })
 }
 
@@ -217,14 +217,14 @@ fn show(args: &Args, answers: &[Answer]) -> Result<(), Failure> {
     if args.json {
         let rows: Vec<Value> = rows
             .map(|(index, (answer, body))| {
-                json!({"attempt": index + 1, "status": answer.status.as_u16(), "answer": body})
+                json!({"attempt": index + 1, "status": answer.status, "answer": body})
             })
             .collect();
         return output::json(&rows.into());
     }
     let mut table = output::table(&["ATTEMPT", "STATUS", "ANSWER"]);
     for (index, (answer, body)) in rows {
-        let status = answer.status.as_u16().to_string();
+        let status = answer.status.to_string();
         table.add_row([(index + 1).to_string(), status, answer::text(&body)]);
     }
     output::data(&output::trimmed(&mut table))

@@ -72,7 +72,7 @@ fn load_scope(
     scope: Scope<'_>,
 ) -> Result<Loaded, Problems> {
     let named = path.map(Path::to_owned);
-    let named = named.or_else(|| std::env::var_os("HAPAX_CONFIG").map(PathBuf::from));
+    let named = named.or_else(|| variable_path("HAPAX_CONFIG"));
     let path = named.clone().unwrap_or_else(|| FILE_DEFAULT.into());
     let text = match File::open(&path).and_then(|file| read_text(file, CONFIG_BYTES_MAX)) {
         Ok(text) => text,
@@ -87,6 +87,12 @@ fn load_scope(
         file: Some(path),
         ..loaded
     })
+}
+
+/// A path from the environment; an empty variable is none.
+fn variable_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os(name).filter(|path| !path.is_empty());
+    path.map(PathBuf::from)
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Problems {

@@ -1,6 +1,6 @@
 //! `hapax.toml`: read as written, then resolved to values that are valid by type.
 //!
-//! - [`load`] and [`parse`]: the way in
+//! - [`load()`] and [`parse`]: the way in
 //! - `raw`, `table`, `spec`: what is written, field by field
 //! - `resolve`, `source`, `trust`: what it means
 //! - `scan`, `excerpt`, [`Problem`]: what is wrong with it, where, and what to do

@@ -181,8 +181,8 @@ impl<'e> Scan<'e> {
         let hidden = self.hidden.into_inner();
         let mut findings = self.findings.into_inner();
         findings.sort_by_key(|finding| match &finding.at {
-            At::Span(span) => span.start,
-            At::Named(_) => usize::MAX,
+            At::Span(span) => (span.start, finding.severity),
+            At::Named(_) => (usize::MAX, finding.severity),
         });
         let problem = |finding: Finding| Problem {
             code: finding.code,

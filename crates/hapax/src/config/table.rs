@@ -144,14 +144,11 @@ impl<'s, 'i> Table<'s, 'i> {
         header: &'static str,
     ) -> Option<Table<'s, 'i>> {
         let value = self.value(name)?;
-        let span = value.span();
-        match value.into_inner() {
-            DeValue::Table(table) => Some(Table::new(self.scan, header, span, table)),
-            other => {
-                let remedy = format!("write {header} on a line of its own, and its fields below");
-                self.wrong_type(name, &Spanned::new(span, other), "a table", &remedy)
-            }
-        }
+        let remedy = match header.starts_with('[') {
+            true => format!("write {header} on a line of its own, and its fields below"),
+            false => format!("write {header} = {{ FIELD = VALUE, ... }}"),
+        };
+        self.as_table(name, header, value, "a table", &remedy)
     }
 
     /// The tables of an array, e.g. all `[[source]]`.
@@ -163,28 +160,39 @@ impl<'s, 'i> Table<'s, 'i> {
         let Some(value) = self.value(name) else {
             return Vec::new();
         };
-        let remedy = format!("write {header} with two brackets for each one");
         let span = value.span();
+        let remedy = format!("write {header} with two brackets for each one");
         let items = match value.into_inner() {
-            DeValue::Array(items) => items,
-            other => {
-                let other = Spanned::new(span, other);
-                let _: Option<()> = self.wrong_type(name, &other, "a list of tables", &remedy);
-                return Vec::new();
+            DeValue::Array(items) => items.into_iter().collect(),
+            one => {
+                let one = Spanned::new(span, one);
+                hide_all(self.scan, &one);
+                let _: Option<()> = self.wrong_type(name, &one, "a list of tables", &remedy);
+                Vec::new()
             }
         };
-        let mut tables = Vec::new();
-        for item in items {
-            let span = item.span();
-            match item.into_inner() {
-                DeValue::Table(table) => tables.push(Table::new(self.scan, header, span, table)),
-                other => {
-                    let other = Spanned::new(span, other);
-                    let _: Option<()> = self.wrong_type(name, &other, "a list of tables", &remedy);
-                }
+        let table = |item| self.as_table(name, header, item, "a list of tables", &remedy);
+        items.into_iter().filter_map(table).collect()
+    }
+
+    fn as_table(
+        &self,
+        name: &str,
+        header: &'static str,
+        value: Value<'i>,
+        want: &str,
+        remedy: &str,
+    ) -> Option<Table<'s, 'i>> {
+        let span = value.span();
+        match value.into_inner() {
+            DeValue::Table(table) => Some(Table::new(self.scan, header, span, table)),
+            other => {
+                // `admin = "the token"`: what should be a table may be a secret.
+                let other = Spanned::new(span, other);
+                hide_all(self.scan, &other);
+                self.wrong_type(name, &other, want, remedy)
             }
         }
-        tables
     }
 
     /// Reports what is left. `later` are names that other versions know, with their form in the file.

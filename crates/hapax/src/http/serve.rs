@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use hapax_store::Store;
+use hapax_store::postgres::{self, PostgresStore};
 use hapax_store::sqlite::{DiskLimits, Options, SqliteStore};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -58,7 +59,16 @@ pub async fn open(target: &StoreTarget) -> anyhow::Result<Arc<dyn Store>> {
             let store = tokio::task::spawn_blocking(move || SqliteStore::open(&path, options)).await??;
             Ok(Arc::new(store))
         }
-        StoreTarget::Postgres(url) => anyhow::bail!("postgres is wired next: {url}"),
+        StoreTarget::Postgres(url) => {
+            let options = postgres::Options {
+                url: url.clone(),
+                new_store_id: entropy::bytes(),
+                entropy: Arc::new(|| u64::from_be_bytes(entropy::bytes())),
+                root_certificates: None,
+                commit_wait: postgres::COMMIT_WAIT,
+            };
+            Ok(Arc::new(PostgresStore::open(options).await?))
+        }
     }
 }
 

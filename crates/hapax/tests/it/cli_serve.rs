@@ -4,6 +4,8 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use hapax_verify::provider;
+
 use crate::program::{Ran, folder, hapax, run};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
@@ -179,4 +181,45 @@ fn a_custom_source_is_sent_what_its_fields_ask_for() {
     assert_eq!(event["type"], "order.paid");
     assert_eq!(event["keyOrigin"], "provider");
     assert!(event["entity"].is_string(), "{event:#}");
+}
+
+#[test]
+fn every_preset_s_sample_is_believed_once_signed_and_refused_once_forged() {
+    // Public keys are the providers' own: nobody here can sign for them.
+    let signable = || {
+        provider::all()
+            .iter()
+            .filter(|preset| !preset.scheme().is_asymmetric())
+    };
+    let mut config = "public_url = \"https://hooks.example.com\"\n".to_owned();
+    for preset in signable() {
+        let secrets = match preset.scheme().name() {
+            "unverified" => String::new(),
+            "basic" => "secrets = \"user:0123456789abcdef\"\n".to_owned(),
+            _ => format!("secrets = \"{}\"\n", "0123456789abcdef".repeat(4)),
+        };
+        let name = &preset.name;
+        config.push_str(&format!(
+            "[[source]]\nname = \"{name}\"\nprovider = \"{name}\"\n{secrets}"
+        ));
+    }
+    let dir = folder(&[("hapax.toml", &config)]);
+    let dir = dir.path();
+    let served = Served::start(dir);
+    for preset in signable() {
+        let name = &preset.name;
+        let ran = served
+            .ask(dir, &["send", name, "--times", "2", "--json"])
+            .expect_exit(0);
+        assert!(
+            ran.stdout.contains("\"duplicate\": true"),
+            "{name}: {}",
+            ran.stdout
+        );
+        let forged = served.ask(dir, &["send", name, "--forge", "--json"]);
+        match preset.scheme().name() {
+            "unverified" => assert_eq!(forged.exit, 2, "{name}: {forged:?}"),
+            _ => assert_eq!(forged.expect_exit(1).json()[0]["status"], 401, "{name}"),
+        }
+    }
 }

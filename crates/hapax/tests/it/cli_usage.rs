@@ -1,6 +1,6 @@
 //! Usage errors, and what the client commands say when there is nobody to ask.
 
-use std::net::TcpListener;
+use tokio::net::TcpSocket;
 
 use crate::program::{Ran, folder, hapax, run};
 
@@ -63,10 +63,12 @@ fn a_flag_beats_the_environment() {
 
 #[test]
 fn nobody_there_exits_with_5() {
-    // A port that was free a moment ago and has nobody listening.
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let url = format!("http://{}", listener.local_addr().expect("an address"));
-    drop(listener);
+    // A port that is taken, so that no other test gets it, and at which nobody listens.
+    let taken = TcpSocket::new_v4().expect("a socket");
+    taken
+        .bind("127.0.0.1:0".parse().expect("an address"))
+        .expect("a port");
+    let url = format!("http://{}", taken.local_addr().expect("an address"));
     let dir = folder(&[]);
     run(dir.path(), &["init"]).expect_exit(0);
     for args in [

@@ -101,10 +101,7 @@ fn an_empty_file_has_the_defaults() {
     );
 }
 
-#[test]
-fn every_field_is_read() {
-    let config = good(
-        r#"
+const EVERYTHING: &str = r#"
 listen     = "0.0.0.0:9000"
 store      = "postgres://user@host/db"
 public_url = "https://hooks.example.com/base/"
@@ -142,8 +139,11 @@ scheme = "hmac"
 header = "x-signature"
 timestamp = { header = "x-timestamp" }
 signed = "{timestamp}.{body}"
-"#,
-    );
+"#;
+
+#[test]
+fn every_field_is_read() {
+    let config = good(EVERYTHING);
     assert_eq!(config.listen.to_string(), "0.0.0.0:9000");
     assert_eq!(
         config.store,

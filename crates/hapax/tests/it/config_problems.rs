@@ -32,92 +32,94 @@ fn says(text: &str, want: &[&str]) {
     assert!(starts, "{text}\nsaid: {said:#?}\nwant: {want:#?}");
 }
 
+const SERVER: &[(&str, &str)] = &[
+    (
+        "listen = \"localhost:80\"",
+        "H0119 1:10 `localhost:80` is not an address to listen on",
+    ),
+    (
+        "listen = \"env:WRONG\"",
+        "H0119 1:10 the value of `env:WRONG` is not an address",
+    ),
+    (
+        "listen = 80",
+        "H0103 1:10 `listen` is an integer; it has to be a string | write it in quotes",
+    ),
+    (
+        "store = \"hapax.db\"",
+        "H0120 1:9 `store` does not name a place",
+    ),
+    ("store = \"sqlite::memory:\"", "H0120 1:9"),
+    ("store = \"postgres:\"", "H0120 1:9"),
+    (
+        "public_url = \"hooks.example.com\"",
+        "H0118 1:14 `hooks.example.com` is not a URL",
+    ),
+    ("public_url = \"ftp://a.example\"", "H0118 1:14"),
+    ("public_url = \"https://a.example/?q=1\"", "H0118 1:14"),
+    (
+        "admin = { token = \"\" }",
+        "H0123 1:19 the admin token is empty",
+    ),
+    (
+        "admin = { token = \"short\" }",
+        "H0123 1:19 the admin token is shorter than 16 characters",
+    ),
+    (
+        "admin = { token = \"env:NOPE\" }",
+        "H0106 1:19 the environment variable `NOPE` is not set, so `token`",
+    ),
+    (
+        "limits = { body_size = \"1MB\" }",
+        "H0105 1:24 `1MB` is not a size",
+    ),
+    (
+        "limits = { body_size = \"0B\" }",
+        "H0122 1:24 a size of zero lets nothing in",
+    ),
+    (
+        "limits = { inflight = \"1KiB\" }",
+        "H0122 1:23 one body of `body_size` (1MiB) is more than `inflight`",
+    ),
+    (
+        "limits = { connections = 0 }",
+        "H0122 1:26 `connections` is 0: nobody could connect",
+    ),
+    (
+        "limits = { connections = \"9\" }",
+        "H0103 1:26 `connections` is a string; it has to be a whole number",
+    ),
+    (
+        "limits = { body_timeout = \"20\" }",
+        "H0104 1:27 `20` is not a length of time",
+    ),
+    (
+        "limits = { body_timeout = \"0s\" }",
+        "H0122 1:27 a timeout of zero ends every request",
+    ),
+    (
+        "lisen = \"x\"",
+        "H0102 1:1 unknown field `lisen` at the top level | did you mean `listen`?",
+    ),
+    (
+        "zebra = 1",
+        "H0102 1:1 unknown field `zebra` at the top level | the fields here are: public_url, listen",
+    ),
+    (
+        "admin = 1",
+        "H0103 1:9 `admin` is an integer; it has to be a table",
+    ),
+    (
+        "outbox = { }",
+        "H0121 1:1 `[outbox]` is not supported by this version",
+    ),
+    ("listen = ", "H0101 1:"),
+];
+
 #[test]
 fn the_server_s_settings() {
     let quiet = source("");
-    for (text, want) in [
-        (
-            "listen = \"localhost:80\"",
-            "H0119 1:10 `localhost:80` is not an address to listen on",
-        ),
-        (
-            "listen = \"env:WRONG\"",
-            "H0119 1:10 the value of `env:WRONG` is not an address",
-        ),
-        (
-            "listen = 80",
-            "H0103 1:10 `listen` is an integer; it has to be a string | write it in quotes",
-        ),
-        (
-            "store = \"hapax.db\"",
-            "H0120 1:9 `store` does not name a place",
-        ),
-        ("store = \"sqlite::memory:\"", "H0120 1:9"),
-        ("store = \"postgres:\"", "H0120 1:9"),
-        (
-            "public_url = \"hooks.example.com\"",
-            "H0118 1:14 `hooks.example.com` is not a URL",
-        ),
-        ("public_url = \"ftp://a.example\"", "H0118 1:14"),
-        ("public_url = \"https://a.example/?q=1\"", "H0118 1:14"),
-        (
-            "admin = { token = \"\" }",
-            "H0123 1:19 the admin token is empty",
-        ),
-        (
-            "admin = { token = \"short\" }",
-            "H0123 1:19 the admin token is shorter than 16 characters",
-        ),
-        (
-            "admin = { token = \"env:NOPE\" }",
-            "H0106 1:19 the environment variable `NOPE` is not set, so `token`",
-        ),
-        (
-            "limits = { body_size = \"1MB\" }",
-            "H0105 1:24 `1MB` is not a size",
-        ),
-        (
-            "limits = { body_size = \"0B\" }",
-            "H0122 1:24 a size of zero lets nothing in",
-        ),
-        (
-            "limits = { inflight = \"1KiB\" }",
-            "H0122 1:23 one body of `body_size` (1MiB) is more than `inflight`",
-        ),
-        (
-            "limits = { connections = 0 }",
-            "H0122 1:26 `connections` is 0: nobody could connect",
-        ),
-        (
-            "limits = { connections = \"9\" }",
-            "H0103 1:26 `connections` is a string; it has to be a whole number",
-        ),
-        (
-            "limits = { body_timeout = \"20\" }",
-            "H0104 1:27 `20` is not a length of time",
-        ),
-        (
-            "limits = { body_timeout = \"0s\" }",
-            "H0122 1:27 a timeout of zero ends every request",
-        ),
-        (
-            "lisen = \"x\"",
-            "H0102 1:1 unknown field `lisen` at the top level | did you mean `listen`?",
-        ),
-        (
-            "zebra = 1",
-            "H0102 1:1 unknown field `zebra` at the top level | the fields here are: public_url, listen",
-        ),
-        (
-            "admin = 1",
-            "H0103 1:9 `admin` is an integer; it has to be a table",
-        ),
-        (
-            "outbox = { }",
-            "H0121 1:1 `[outbox]` is not supported by this version",
-        ),
-        ("listen = ", "H0101 1:"),
-    ] {
+    for (text, want) in SERVER {
         says(&format!("{text}\n{quiet}"), &[want]);
     }
     says(
@@ -137,66 +139,68 @@ fn the_server_s_settings() {
     );
 }
 
+const SOURCE: &[(&str, &str)] = &[
+    (
+        "key = \"a..b\"",
+        "H0116 5:7 `a..b` does not name a field: it has an empty part",
+    ),
+    (
+        "key = [\"type\", \"header.a b\"]",
+        "H0116 5:16 `header.a b` does not name a field: what follows `header.`",
+    ),
+    (
+        "key = \"header.x-id\"",
+        "H0124 5:7 the signature does not cover `header.x-id`, which is part of the key",
+    ),
+    ("entity = \"\"", "H0116 5:10"),
+    ("type = 5", "H0103 5:8"),
+    ("id = \".\"", "H0116 5:6"),
+    ("volatile = [\"a.\"]", "H0116 5:13"),
+    (
+        "trust_unsigned_id = \"yes\"",
+        "H0103 5:21 `trust_unsigned_id` is a string; it has to be true or false",
+    ),
+    (
+        "retry_window = \"3 days\"",
+        "H0104 5:16 `3 days` is not a length of time",
+    ),
+    (
+        "retain = { payload = \"env:WRONG\" }",
+        "H0104 5:22 the value of `env:WRONG` is not a length of time",
+    ),
+    (
+        "retain = { paylod = \"1d\" }",
+        "H0102 5:12 unknown field `paylod` in retain | did you mean `payload`?",
+    ),
+    (
+        "retain = { identity = \"1d\" }",
+        "H0115 5:23 identities are forgotten after 1d, but the provider may send an event again for",
+    ),
+    (
+        "retain = { payload = \"91d\", identity = \"90d\" }",
+        "H0115 5:40 identities are forgotten after 90d, before their payloads (91d)",
+    ),
+    (
+        "order = { serial = true }",
+        "H0121 5:1 `order` is not supported by this version",
+    ),
+    (
+        "reconcile = { }",
+        "H0121 5:1 `reconcile` is not supported by this version",
+    ),
+    (
+        "on_duplicate_of_failed = \"link\"",
+        "H0121 5:1 `on_duplicate_of_failed` is not supported",
+    ),
+    (
+        "[source.verify]\nscheme = \"hmac\"",
+        "H0117 5:1 [source.verify] is for provider = \"custom\" only",
+    ),
+];
+
 #[test]
 fn a_source_s_settings() {
-    for (more, want) in [
-        (
-            "key = \"a..b\"",
-            "H0116 5:7 `a..b` does not name a field: it has an empty part",
-        ),
-        (
-            "key = [\"type\", \"header.a b\"]",
-            "H0116 5:16 `header.a b` does not name a field: what follows `header.`",
-        ),
-        (
-            "key = \"header.x-id\"",
-            "H0124 5:7 the signature does not cover `header.x-id`, which is part of the key",
-        ),
-        ("entity = \"\"", "H0116 5:10"),
-        ("type = 5", "H0103 5:8"),
-        ("id = \".\"", "H0116 5:6"),
-        ("volatile = [\"a.\"]", "H0116 5:13"),
-        (
-            "trust_unsigned_id = \"yes\"",
-            "H0103 5:21 `trust_unsigned_id` is a string; it has to be true or false",
-        ),
-        (
-            "retry_window = \"3 days\"",
-            "H0104 5:16 `3 days` is not a length of time",
-        ),
-        (
-            "retain = { payload = \"env:WRONG\" }",
-            "H0104 5:22 the value of `env:WRONG` is not a length of time",
-        ),
-        (
-            "retain = { paylod = \"1d\" }",
-            "H0102 5:12 unknown field `paylod` in retain | did you mean `payload`?",
-        ),
-        (
-            "retain = { identity = \"1d\" }",
-            "H0115 5:23 identities are forgotten after 1d, but the provider may send an event again for",
-        ),
-        (
-            "retain = { payload = \"91d\", identity = \"90d\" }",
-            "H0115 5:40 identities are forgotten after 90d, before their payloads (91d)",
-        ),
-        (
-            "order = { serial = true }",
-            "H0121 5:1 `order` is not supported by this version",
-        ),
-        (
-            "reconcile = { }",
-            "H0121 5:1 `reconcile` is not supported by this version",
-        ),
-        (
-            "on_duplicate_of_failed = \"link\"",
-            "H0121 5:1 `on_duplicate_of_failed` is not supported",
-        ),
-        (
-            "[source.verify]\nscheme = \"hmac\"",
-            "H0117 5:1 [source.verify] is for provider = \"custom\" only",
-        ),
-    ] {
+    for (more, want) in SOURCE {
         says(&source(more), &[want]);
     }
     says(
