@@ -6,6 +6,7 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use hapax_ledger::event::EventStatus;
 use hapax_ledger::id::EventId;
@@ -145,8 +146,8 @@ impl Pair {
         let ours = self.model.accept(arrival).await.expect("the model accepts");
         assert_eq!(theirs.len(), ours.len());
         for (theirs, ours) in theirs.iter().zip(&ours) {
-            if !self.names.contains_key(&theirs.event) {
-                self.names.insert(theirs.event, ours.event);
+            if let Entry::Vacant(unnamed) = self.names.entry(theirs.event) {
+                unnamed.insert(ours.event);
                 self.given.push((theirs.event, ours.event));
             }
             assert_eq!(Receipt { event: self.named(theirs.event), ..theirs.clone() }, *ours);
@@ -176,7 +177,7 @@ impl Pair {
     async fn list(&self, filter: &EventFilter, from: usize) {
         let anchor = self.given.get(from % (self.given.len() + 1)).filter(|_| !self.went_back);
         let (theirs, ours) = match anchor {
-            Some(&(theirs, ours)) if from % 2 == 0 => (PageFrom::OlderThan(theirs), PageFrom::OlderThan(ours)),
+            Some(&(theirs, ours)) if from.is_multiple_of(2) => (PageFrom::OlderThan(theirs), PageFrom::OlderThan(ours)),
             Some(&(theirs, ours)) => (PageFrom::NewerThan(theirs), PageFrom::NewerThan(ours)),
             None => (PageFrom::Newest, PageFrom::Newest),
         };

@@ -6,6 +6,7 @@
 
 pub mod accept;
 pub mod caps;
+pub mod database;
 pub mod differential;
 pub mod expiry;
 pub mod life;

@@ -54,8 +54,11 @@ pub(super) enum Space {
 /// Called with what became of the commit.
 type Answer = Box<dyn FnOnce(Result<(), &StoreError>) + Send>;
 
+/// Writes into the open transaction; gives its answer, and whether the transaction is still sound.
+type Run = Box<dyn FnOnce(&mut Tx<'_>, &GroupState) -> (Answer, Result<(), StoreError>) + Send>;
+
 enum Job {
-    Write { bytes: usize, run: Box<dyn FnOnce(&mut Tx<'_>, &GroupState) -> (Answer, Result<(), StoreError>) + Send> },
+    Write { bytes: usize, run: Run },
     RestartLog,
 }
 
@@ -104,6 +107,7 @@ impl Writer {
             index: opened.index,
             disk,
             clock,
+            runtime: tokio::runtime::Handle::try_current().ok(),
             group,
             frames: frames.clone(),
             bytes: bytes.clone(),
@@ -184,6 +188,7 @@ struct Work {
     index: KeyIndex,
     disk: Disk,
     clock: Clock,
+    runtime: Option<tokio::runtime::Handle>,
     group: Group,
     frames: Arc<AtomicI64>,
     bytes: Arc<AtomicU64>,
@@ -232,15 +237,24 @@ impl Work {
         }
         match state.broken.map_or_else(|| self.commit(), Err) {
             Ok(()) => {
-                for answer in answers {
-                    answer(Ok(()));
-                }
+                self.answer(answers);
                 self.settle();
             }
             Err(error) => self.fail(&error, answers),
         }
         if restart {
             self.restart_log();
+        }
+    }
+
+    /// Waking a caller from a thread outside its runtime costs a lock and often a system call. So the group is handed to the
+    /// runtime whole, and its callers are woken from within.
+    fn answer(&self, answers: Vec<Answer>) {
+        match &self.runtime {
+            Some(runtime) if answers.len() > 1 => {
+                runtime.spawn(async move { answer_all(answers) });
+            }
+            _ => answer_all(answers),
         }
     }
 
@@ -311,6 +325,12 @@ impl Work {
     fn measure(&self) {
         let database = std::fs::metadata(&self.paths.database).map_or(0, |file| file.len());
         self.bytes.store(database + self.index.bytes(), Ordering::Relaxed);
+    }
+}
+
+fn answer_all(answers: Vec<Answer>) {
+    for answer in answers {
+        answer(Ok(()));
     }
 }
 

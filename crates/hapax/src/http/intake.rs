@@ -175,7 +175,7 @@ fn accepted(receipts: &[Receipt]) -> Answer {
 
 fn shake(handshake: hapax_verify::provider::HandshakeAnswer) -> Answer {
     let status = StatusCode::from_u16(handshake.status).unwrap_or(StatusCode::OK);
-    let mut answer = answer::with_type(status, &handshake.content_type, handshake.body);
+    let mut answer = answer::with_type(status, handshake.content_type, handshake.body);
     for (name, value) in handshake.headers {
         if let (Ok(name), Ok(value)) = (http::HeaderName::try_from(name), http::HeaderValue::try_from(value)) {
             answer.headers_mut().insert(name, value);

@@ -3,7 +3,7 @@
 //! - [`serve`]: start, reload, stop
 //! - [`listen`]: our own accept loop, with limits on heads, bodies and connections
 //! - [`intake`]: `/in/{source}`, one bare service in front of the router
-//! - [`api`]: `/api/v1`
+//! - [`api`]: what stands under `/api/v1`
 //! - [`auth`]: who may ask
 //! - [`answer`]: answers and problems
 //!

@@ -9,4 +9,6 @@ mod config;
 mod config_problems;
 mod config_secrets;
 mod errors;
+mod faults;
 mod program;
+mod support;

@@ -1,0 +1,16 @@
+//! What the fault suite drives the real program with: real processes, real sockets, no mocks.
+//!
+//! - [`site`]: a folder with a config and the program running in it
+//! - [`server`]: the program as a child process, and its log
+//! - [`client`]: HTTP/1.1 over one socket, down to single bytes
+//! - [`sender`]: a provider that signs what it sends
+//! - [`acks`]: what senders were told, and the checker that compares it with what is stored
+//! - [`clock`], [`lots`]: time and seeded randomness
+
+pub(crate) mod acks;
+pub(crate) mod client;
+pub(crate) mod clock;
+pub(crate) mod lots;
+pub(crate) mod sender;
+pub(crate) mod server;
+pub(crate) mod site;
