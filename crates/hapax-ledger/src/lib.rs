@@ -8,7 +8,7 @@
 //! answer proves, [`retry`] when to go on; and over all of it [`status`] and [`verdict`]. API calls take the short
 //! way through [`guard`].
 //!
-//! See INVARIANTS in `docs/design/` for the statements (A1, B3, ...) that comments name.
+//! `docs/design/what-must-always-hold.md` has the statements (A1, B3, ...) that comments name.
 
 pub mod claim;
 pub mod condition;

@@ -31,7 +31,10 @@ pub async fn deliveries_beyond_the_limit_only_move_the_last_one(store: Subject) 
     all(racing).await;
     let detail = detail(&store, first.event).await;
     assert_eq!(detail.deliveries.len(), kept);
-    assert_eq!(detail.event.duplicate_count, DELIVERIES_KEPT_MAX + beyond + 20);
+    assert_eq!(
+        detail.event.duplicate_count,
+        DELIVERIES_KEPT_MAX + beyond + 20
+    );
     assert_eq!(detail.event.conflict_count, 10);
 }
 
@@ -44,5 +47,9 @@ pub async fn conflicts_beyond_the_limit_are_still_counted(store: Subject) {
     }
     let detail = detail(&store, first.event).await;
     assert_eq!(detail.event.conflict_count, conflicts);
-    assert!(detail.deliveries[1..].iter().all(|delivery| delivery.conflict));
+    assert!(
+        detail.deliveries[1..]
+            .iter()
+            .all(|delivery| delivery.conflict)
+    );
 }

@@ -38,7 +38,9 @@ impl Database {
 
     /// A node on this database.
     pub async fn open(&self) -> PostgresStore {
-        PostgresStore::open(self.options()).await.expect("the store opens")
+        PostgresStore::open(self.options())
+            .await
+            .expect("the store opens")
     }
 
     /// A session of somebody else's in this database.
@@ -56,13 +58,17 @@ static LOTS: AtomicU64 = AtomicU64::new(0);
 
 /// Numbers that look random and never repeat.
 fn lots(drawn: &AtomicU64) -> u64 {
-    let mut lot = drawn.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut lot = drawn
+        .fetch_add(1, Ordering::Relaxed)
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15);
     lot = (lot ^ (lot >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     lot ^ (lot >> 31)
 }
 
 async fn connect(url: &str) -> Client {
-    let (client, connection) = tokio_postgres::connect(url, NoTls).await.expect("the server answers");
+    let (client, connection) = tokio_postgres::connect(url, NoTls)
+        .await
+        .expect("the server answers");
     tokio::spawn(connection);
     client
 }
@@ -78,13 +84,20 @@ where
         return;
     };
     static MADE: AtomicU64 = AtomicU64::new(0);
-    let name = format!("hapax_test_{}_{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+    let name = format!(
+        "hapax_test_{}_{}",
+        std::process::id(),
+        MADE.fetch_add(1, Ordering::Relaxed)
+    );
     runtime().block_on(async {
         let admin = connect(&server).await;
         let run = async |sql: String| admin.batch_execute(&sql).await.expect("the server obeys");
         run(format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")).await;
         run(format!("CREATE DATABASE {name}")).await;
-        let database = Arc::new(Database { server: server.clone(), name: name.clone() });
+        let database = Arc::new(Database {
+            server: server.clone(),
+            name: name.clone(),
+        });
         let outcome = tokio::spawn(test(database)).await;
         run(format!("DROP DATABASE {name} WITH (FORCE)")).await;
         if let Err(failed) = outcome {

@@ -17,9 +17,7 @@ use proptest::test_runner::{Config, TestRunner};
 
 use super::sample::{Subject, arrival, at, event, reap_all, review, still_clock};
 use crate::model::ModelStore;
-use crate::nouns::{
-    Event, EventFilter, Keep, NewEvent, PAGE_MAX, Page, PageFrom, Receipt,
-};
+use crate::nouns::{Event, EventFilter, Keep, NewEvent, PAGE_MAX, Page, PageFrom, Receipt};
 
 /// Commands in one sequence. Every command moves the clock by a millisecond, and jumps are whole seconds: with fewer than a
 /// thousand commands no two arrivals share a millisecond, so that the order of a list is never a matter of taste.
@@ -50,8 +48,20 @@ struct Sketch {
 }
 
 fn sketch() -> impl Strategy<Value = Sketch> {
-    (0..KEYS.len(), 0..BODIES.len(), prop::bool::weighted(0.2), prop::bool::weighted(0.1), 0..3usize)
-        .prop_map(|(key, body, varies, review, keep)| Sketch { key, body, varies, review, keep })
+    (
+        0..KEYS.len(),
+        0..BODIES.len(),
+        prop::bool::weighted(0.2),
+        prop::bool::weighted(0.1),
+        0..3usize,
+    )
+        .prop_map(|(key, body, varies, review, keep)| Sketch {
+            key,
+            body,
+            varies,
+            review,
+            keep,
+        })
 }
 
 fn command() -> impl Strategy<Value = Command> {
@@ -97,11 +107,28 @@ fn filter(number: usize, now: Time) -> EventFilter {
     let all = EventFilter::default();
     match number {
         0 => all,
-        1 => EventFilter { source: Some(SOURCES[0].into()), ..all },
-        2 => EventFilter { source: Some(SOURCES[1].into()), key: Some(KEYS[1].into()), ..all },
-        3 => EventFilter { status: Some(EventStatus::NeedsReview), ..all },
-        4 => EventFilter { entity: Some("cus_1".into()), ..all },
-        _ => EventFilter { since: Some(now - Span::from_secs(20)), until: Some(now), ..all },
+        1 => EventFilter {
+            source: Some(SOURCES[0].into()),
+            ..all
+        },
+        2 => EventFilter {
+            source: Some(SOURCES[1].into()),
+            key: Some(KEYS[1].into()),
+            ..all
+        },
+        3 => EventFilter {
+            status: Some(EventStatus::NeedsReview),
+            ..all
+        },
+        4 => EventFilter {
+            entity: Some("cus_1".into()),
+            ..all
+        },
+        _ => EventFilter {
+            since: Some(now - Span::from_secs(20)),
+            until: Some(now),
+            ..all
+        },
     }
 }
 
@@ -126,23 +153,39 @@ impl Pair {
             }
             Command::Jump { seconds } => self.clock = self.clock + Span::from_secs(*seconds),
             Command::Reap => {
-                let (theirs, ours) = (reap_all(&self.store, self.clock).await, reap_all(&self.model, self.clock).await);
+                let (theirs, ours) = (
+                    reap_all(&self.store, self.clock).await,
+                    reap_all(&self.model, self.clock).await,
+                );
                 assert_eq!(theirs, ours, "reaped");
             }
             Command::Sighted { source, key } => self.sighted(SOURCES[*source], KEYS[*key]).await,
             Command::Look { nth } => self.look(*nth).await,
-            Command::List { filter: number, from } => self.list(&filter(*number, self.clock), *from).await,
+            Command::List {
+                filter: number,
+                from,
+            } => self.list(&filter(*number, self.clock), *from).await,
         }
     }
 
     fn named(&self, id: EventId) -> EventId {
-        *self.names.get(&id).expect("the store names an id that no receipt has given")
+        *self
+            .names
+            .get(&id)
+            .expect("the store names an id that no receipt has given")
     }
 
     async fn accept(&mut self, source: &str, events: &[Sketch]) {
-        let events: Vec<NewEvent> = events.iter().map(|sketch| new_event(source, sketch)).collect();
+        let events: Vec<NewEvent> = events
+            .iter()
+            .map(|sketch| new_event(source, sketch))
+            .collect();
         let arrival = arrival(source, self.clock, events);
-        let theirs = self.store.accept(arrival.clone()).await.expect("the store accepts");
+        let theirs = self
+            .store
+            .accept(arrival.clone())
+            .await
+            .expect("the store accepts");
         let ours = self.model.accept(arrival).await.expect("the model accepts");
         assert_eq!(theirs.len(), ours.len());
         for (theirs, ours) in theirs.iter().zip(&ours) {
@@ -150,44 +193,93 @@ impl Pair {
                 unnamed.insert(ours.event);
                 self.given.push((theirs.event, ours.event));
             }
-            assert_eq!(Receipt { event: self.named(theirs.event), ..theirs.clone() }, *ours);
+            assert_eq!(
+                Receipt {
+                    event: self.named(theirs.event),
+                    ..theirs.clone()
+                },
+                *ours
+            );
         }
     }
 
     async fn sighted(&self, source: &str, key: &str) {
-        let theirs = self.store.sighted(source, key, self.clock).await.expect("the store reads");
-        let ours = self.model.sighted(source, key, self.clock).await.expect("the model reads");
-        assert_eq!(theirs.map(|id| self.named(id)), ours, "sighted {source} {key}");
+        let theirs = self
+            .store
+            .sighted(source, key, self.clock)
+            .await
+            .expect("the store reads");
+        let ours = self
+            .model
+            .sighted(source, key, self.clock)
+            .await
+            .expect("the model reads");
+        assert_eq!(
+            theirs.map(|id| self.named(id)),
+            ours,
+            "sighted {source} {key}"
+        );
     }
 
     async fn look(&self, nth: usize) {
-        let Some(&(theirs, ours)) = self.given.get(nth % self.given.len().max(1)) else { return };
+        let Some(&(theirs, ours)) = self.given.get(nth % self.given.len().max(1)) else {
+            return;
+        };
         let mut detail = self.store.event(theirs).await.expect("the store reads");
         if let Some(detail) = &mut detail {
             detail.event.id = self.named(detail.event.id);
         }
-        assert_eq!(detail, self.model.event(ours).await.expect("the model reads"));
+        assert_eq!(
+            detail,
+            self.model.event(ours).await.expect("the model reads")
+        );
         let bytes = self.store.payload(theirs).await.expect("the store reads");
-        assert_eq!(bytes, self.model.payload(ours).await.expect("the model reads"));
+        assert_eq!(
+            bytes,
+            self.model.payload(ours).await.expect("the model reads")
+        );
     }
 
     /// Whole lists, from either end or from an event on. Of events that came in one arrival no store is the first to say
     /// which is newer, so they are compared in the order of their keys. After a jump back only whole lists: what then is
     /// older and newer has a check of its own ([`super::reads::newest_comes_first_even_after_the_clock_jumped_back`]).
     async fn list(&self, filter: &EventFilter, from: usize) {
-        let anchor = self.given.get(from % (self.given.len() + 1)).filter(|_| !self.went_back);
+        let anchor = self
+            .given
+            .get(from % (self.given.len() + 1))
+            .filter(|_| !self.went_back);
         let (theirs, ours) = match anchor {
-            Some(&(theirs, ours)) if from.is_multiple_of(2) => (PageFrom::OlderThan(theirs), PageFrom::OlderThan(ours)),
+            Some(&(theirs, ours)) if from.is_multiple_of(2) => {
+                (PageFrom::OlderThan(theirs), PageFrom::OlderThan(ours))
+            }
             Some(&(theirs, ours)) => (PageFrom::NewerThan(theirs), PageFrom::NewerThan(ours)),
             None => (PageFrom::Newest, PageFrom::Newest),
         };
-        let page = |from| Page { limit: PAGE_MAX, from };
-        let theirs = self.store.events(filter.clone(), page(theirs)).await.expect("the store lists");
-        let ours = self.model.events(filter.clone(), page(ours)).await.expect("the model lists");
-        let named = |event: Event| Event { id: self.named(event.id), ..event };
+        let page = |from| Page {
+            limit: PAGE_MAX,
+            from,
+        };
+        let theirs = self
+            .store
+            .events(filter.clone(), page(theirs))
+            .await
+            .expect("the store lists");
+        let ours = self
+            .model
+            .events(filter.clone(), page(ours))
+            .await
+            .expect("the model lists");
+        let named = |event: Event| Event {
+            id: self.named(event.id),
+            ..event
+        };
         let moment = anchor.map(|&(_, ours)| ours.0.millis());
         let theirs = in_order(theirs.rows.into_iter().map(named), moment);
-        assert_eq!(theirs, in_order(ours.rows.into_iter(), moment), "list {filter:?} {from}");
+        assert_eq!(
+            theirs,
+            in_order(ours.rows.into_iter(), moment),
+            "list {filter:?} {from}"
+        );
     }
 
     async fn finish(&self) {
@@ -195,7 +287,10 @@ impl Pair {
             self.look(nth).await;
         }
         let (theirs, ours) = (self.store.stats().await, self.model.stats().await);
-        let (theirs, ours) = (theirs.expect("the store counts"), ours.expect("the model counts"));
+        let (theirs, ours) = (
+            theirs.expect("the store counts"),
+            ours.expect("the model counts"),
+        );
         assert_eq!((theirs.events, theirs.keys_twice), (ours.events, 0));
     }
 }
@@ -203,18 +298,27 @@ impl Pair {
 /// Newest first, by key within one arrival, and without those of the anchor's own arrival: on which side of it they are is
 /// the store's choice.
 fn in_order(events: impl Iterator<Item = Event>, anchor_millis: Option<u64>) -> Vec<Event> {
-    let mut events: Vec<Event> = events.filter(|event| Some(event.received_at.millis()) != anchor_millis).collect();
+    let mut events: Vec<Event> = events
+        .filter(|event| Some(event.received_at.millis()) != anchor_millis)
+        .collect();
     events.sort_by_key(|event| (Reverse(event.received_at), event.key.clone(), event.id));
     events
 }
 
 /// Runs `cases` random sequences, each on an empty store from `fresh`, and fails with the smallest sequence on which
 /// store and model disagree.
-pub fn agrees_with_the_model<Fut>(runtime: &tokio::runtime::Runtime, cases: u32, fresh: impl Fn() -> Fut)
-where
+pub fn agrees_with_the_model<Fut>(
+    runtime: &tokio::runtime::Runtime,
+    cases: u32,
+    fresh: impl Fn() -> Fut,
+) where
     Fut: Future<Output = Subject>,
 {
-    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    let config = Config {
+        cases,
+        failure_persistence: None,
+        ..Config::default()
+    };
     let sequences = prop::collection::vec(command(), 1..COMMANDS_MAX);
     let outcome = TestRunner::new(config).run(&sequences, |commands| {
         runtime.block_on(async {

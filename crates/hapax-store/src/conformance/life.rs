@@ -10,8 +10,20 @@ pub async fn a_commit_goes_through(store: Subject) {
 
 /// J2: the hash that came first is the one that holds.
 pub async fn the_first_admin_token_holds(store: Subject) {
-    assert_eq!(store.keep_admin_token([1; 32]).await.expect("the store keeps it"), [1; 32]);
-    assert_eq!(store.keep_admin_token([2; 32]).await.expect("the store answers"), [1; 32]);
+    assert_eq!(
+        store
+            .keep_admin_token([1; 32])
+            .await
+            .expect("the store keeps it"),
+        [1; 32]
+    );
+    assert_eq!(
+        store
+            .keep_admin_token([2; 32])
+            .await
+            .expect("the store answers"),
+        [1; 32]
+    );
 }
 
 /// B1: the cross-check finds nothing, and counts are not estimates.

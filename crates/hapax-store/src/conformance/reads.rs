@@ -20,8 +20,16 @@ pub async fn ids_that_were_never_given_find_nothing(store: Subject) {
         RawId::from_bytes([0xff; 16]),
     ];
     for id in foreign.map(EventId) {
-        assert_eq!(store.event(id).await.expect("the store reads"), None, "{id}");
-        assert_eq!(store.payload(id).await.expect("the store reads"), PayloadAnswer::NoEvent, "{id}");
+        assert_eq!(
+            store.event(id).await.expect("the store reads"),
+            None,
+            "{id}"
+        );
+        assert_eq!(
+            store.payload(id).await.expect("the store reads"),
+            PayloadAnswer::NoEvent,
+            "{id}"
+        );
     }
 }
 
@@ -29,7 +37,14 @@ pub async fn ids_that_were_never_given_find_nothing(store: Subject) {
 pub async fn keys_that_were_never_seen_are_not_sighted(store: Subject) {
     accept(&store, at(0), "k", "A").await;
     for (source, key) in [("a", "j"), ("b", "k"), ("", ""), ("a", "k\0")] {
-        assert_eq!(store.sighted(source, key, at(0)).await.expect("the store reads"), None, "{source} {key}");
+        assert_eq!(
+            store
+                .sighted(source, key, at(0))
+                .await
+                .expect("the store reads"),
+            None,
+            "{source} {key}"
+        );
     }
 }
 
@@ -47,7 +62,10 @@ pub async fn pages_meet_without_gap_or_overlap_both_ways(store: Subject) {
     let ids = nine(&store).await;
     let everything = EventFilter::default();
     let newest_first: Vec<EventId> = ids.iter().rev().copied().collect();
-    assert_eq!(page(&store, &everything, PageFrom::Newest, 100).await, (newest_first.clone(), None));
+    assert_eq!(
+        page(&store, &everything, PageFrom::Newest, 100).await,
+        (newest_first.clone(), None)
+    );
     // Forth, in pages of four: 4, 4, 1.
     let mut walked = Vec::new();
     let mut from = PageFrom::Newest;
@@ -63,8 +81,14 @@ pub async fn pages_meet_without_gap_or_overlap_both_ways(store: Subject) {
     // Back, from the oldest: the nearest newer ones, still newest first.
     let (rows, next) = page(&store, &everything, PageFrom::NewerThan(ids[0]), 3).await;
     assert_eq!((rows, next), (vec![ids[3], ids[2], ids[1]], Some(ids[1])));
-    assert_eq!(page(&store, &everything, PageFrom::NewerThan(ids[8]), 3).await, (Vec::new(), None));
-    assert_eq!(page(&store, &everything, PageFrom::OlderThan(ids[0]), 3).await, (Vec::new(), None));
+    assert_eq!(
+        page(&store, &everything, PageFrom::NewerThan(ids[8]), 3).await,
+        (Vec::new(), None)
+    );
+    assert_eq!(
+        page(&store, &everything, PageFrom::OlderThan(ids[0]), 3).await,
+        (Vec::new(), None)
+    );
 }
 
 /// I2: newest is by time of receipt, as ids sort, not by when the clock was right.
@@ -75,7 +99,13 @@ pub async fn newest_comes_first_even_after_the_clock_jumped_back(store: Subject)
     }
     let (rows, _) = page(&store, &EventFilter::default(), PageFrom::Newest, 10).await;
     assert_eq!(rows, [ids[1], ids[2], ids[0], ids[3]]);
-    let (rows, _) = page(&store, &EventFilter::default(), PageFrom::OlderThan(ids[2]), 10).await;
+    let (rows, _) = page(
+        &store,
+        &EventFilter::default(),
+        PageFrom::OlderThan(ids[2]),
+        10,
+    )
+    .await;
     assert_eq!(rows, [ids[0], ids[3]]);
 }
 
@@ -97,7 +127,9 @@ pub async fn limits_are_kept_within_their_bounds(store: Subject) {
 /// Each part of a filter on its own, and two together.
 pub async fn every_filter_narrows_to_what_fits(store: Subject) {
     let plain = accept(&store, at(0), "k0", "A").await.event;
-    let other_source = accept_one(&store, "b", at(1), event("b", "k0", "A")).await.event;
+    let other_source = accept_one(&store, "b", at(1), event("b", "k0", "A"))
+        .await
+        .event;
     let mut new = event("a", "k2", "A");
     new.event_type = None;
     let untyped = accept_one(&store, "a", at(2), new).await.event;
@@ -110,22 +142,86 @@ pub async fn every_filter_narrows_to_what_fits(store: Subject) {
     let f = EventFilter::default();
     let text = |text: &str| Some(text.to_owned());
     let table: Vec<(EventFilter, Vec<EventId>)> = vec![
-        (f.clone(), vec![waiting, about, untyped, other_source, plain]),
-        (EventFilter { source: text("a"), ..f.clone() }, vec![waiting, about, untyped, plain]),
-        (EventFilter { source: text("c"), ..f.clone() }, vec![]),
-        (EventFilter { event_type: text("invoice.paid"), ..f.clone() }, vec![waiting, about, other_source, plain]),
-        (EventFilter { status: Some(EventStatus::NeedsReview), ..f.clone() }, vec![waiting]),
-        (EventFilter { status: Some(EventStatus::Dead), ..f.clone() }, vec![]),
-        (EventFilter { key: text("k0"), ..f.clone() }, vec![other_source, plain]),
-        (EventFilter { key: text("k0"), source: text("b"), ..f.clone() }, vec![other_source]),
-        (EventFilter { key: text("k"), ..f.clone() }, vec![]),
-        (EventFilter { entity: text("cus_1"), ..f.clone() }, vec![about]),
+        (
+            f.clone(),
+            vec![waiting, about, untyped, other_source, plain],
+        ),
+        (
+            EventFilter {
+                source: text("a"),
+                ..f.clone()
+            },
+            vec![waiting, about, untyped, plain],
+        ),
+        (
+            EventFilter {
+                source: text("c"),
+                ..f.clone()
+            },
+            vec![],
+        ),
+        (
+            EventFilter {
+                event_type: text("invoice.paid"),
+                ..f.clone()
+            },
+            vec![waiting, about, other_source, plain],
+        ),
+        (
+            EventFilter {
+                status: Some(EventStatus::NeedsReview),
+                ..f.clone()
+            },
+            vec![waiting],
+        ),
+        (
+            EventFilter {
+                status: Some(EventStatus::Dead),
+                ..f.clone()
+            },
+            vec![],
+        ),
+        (
+            EventFilter {
+                key: text("k0"),
+                ..f.clone()
+            },
+            vec![other_source, plain],
+        ),
+        (
+            EventFilter {
+                key: text("k0"),
+                source: text("b"),
+                ..f.clone()
+            },
+            vec![other_source],
+        ),
+        (
+            EventFilter {
+                key: text("k"),
+                ..f.clone()
+            },
+            vec![],
+        ),
+        (
+            EventFilter {
+                entity: text("cus_1"),
+                ..f.clone()
+            },
+            vec![about],
+        ),
     ];
     for (filter, expected) in table {
         let (rows, next) = page(&store, &filter, PageFrom::Newest, 10).await;
         assert_eq!((rows, next), (expected.clone(), None), "{filter:?}");
         let newer: Vec<EventId> = expected.into_iter().filter(|id| *id > plain).collect();
-        assert_eq!(page(&store, &filter, PageFrom::NewerThan(plain), 10).await.0, newer, "{filter:?}");
+        assert_eq!(
+            page(&store, &filter, PageFrom::NewerThan(plain), 10)
+                .await
+                .0,
+            newer,
+            "{filter:?}"
+        );
     }
 }
 
@@ -135,7 +231,11 @@ pub async fn times_include_their_beginning_and_exclude_their_end(store: Subject)
     let mut ids = Vec::new();
     // Apart by more than a millisecond where their order matters.
     for (n, micros) in [0, 2_001, 4_002].into_iter().enumerate() {
-        ids.push(accept(&store, moment(micros), &format!("k{n}"), "A").await.event);
+        ids.push(
+            accept(&store, moment(micros), &format!("k{n}"), "A")
+                .await
+                .event,
+        );
     }
     let table = [
         (Some(moment(2_001)), None, vec![ids[2], ids[1]]),
@@ -147,8 +247,16 @@ pub async fn times_include_their_beginning_and_exclude_their_end(store: Subject)
         (Some(moment(4_000)), Some(moment(2_000)), vec![]),
     ];
     for (since, until, expected) in table {
-        let filter = EventFilter { since, until, ..EventFilter::default() };
-        assert_eq!(page(&store, &filter, PageFrom::Newest, 10).await, (expected, None), "{filter:?}");
+        let filter = EventFilter {
+            since,
+            until,
+            ..EventFilter::default()
+        };
+        assert_eq!(
+            page(&store, &filter, PageFrom::Newest, 10).await,
+            (expected, None),
+            "{filter:?}"
+        );
     }
 }
 
@@ -157,12 +265,17 @@ pub async fn a_filtered_list_goes_on_after_its_pages(store: Subject) {
     let mut wanted = Vec::new();
     for n in 0..10 {
         let source = if n % 2 == 0 { "even" } else { "odd" };
-        let id = accept_one(&store, source, at(n), event(source, &format!("k{n}"), "A")).await.event;
+        let id = accept_one(&store, source, at(n), event(source, &format!("k{n}"), "A"))
+            .await
+            .event;
         if n % 2 == 0 {
             wanted.insert(0, id);
         }
     }
-    let filter = EventFilter { source: Some("even".into()), ..EventFilter::default() };
+    let filter = EventFilter {
+        source: Some("even".into()),
+        ..EventFilter::default()
+    };
     let (first, next) = page(&store, &filter, PageFrom::Newest, 2).await;
     assert_eq!((&first[..], next), (&wanted[..2], Some(wanted[1])));
     let (second, next) = page(&store, &filter, PageFrom::OlderThan(wanted[1]), 2).await;

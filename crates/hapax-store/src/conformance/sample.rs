@@ -9,7 +9,8 @@ use hapax_ledger::key::{BodyHash, KeyHash, KeyKind};
 use hapax_ledger::time::{Span, Time};
 
 use crate::nouns::{
-    Arrival, EventDetail, EventFilter, Keep, NewEvent, Page, PageFrom, Proof, Reaped, Receipt, Review,
+    Arrival, EventDetail, EventFilter, Keep, NewEvent, Page, PageFrom, Proof, Reaped, Receipt,
+    Review,
 };
 use crate::store::{Clock, Store};
 
@@ -56,18 +57,34 @@ pub fn event(source: &str, key: &str, body: &str) -> NewEvent {
 
 /// An arrival of these events.
 pub fn arrival(source: &str, at: Time, events: Vec<NewEvent>) -> Arrival {
-    let proof = Proof { scheme: "hmac".into(), secret_index: Some(0), signed_at: Some(at), remote: None };
-    Arrival { source: source.into(), at, proof, events }
+    let proof = Proof {
+        scheme: "hmac".into(),
+        secret_index: Some(0),
+        signed_at: Some(at),
+        remote: None,
+    };
+    Arrival {
+        source: source.into(),
+        at,
+        proof,
+        events,
+    }
 }
 
 /// The reason that checks give for a review.
 pub fn review() -> Review {
-    Review { code: "H0301".into(), message: "the key could not be derived".into() }
+    Review {
+        code: "H0301".into(),
+        message: "the key could not be derived".into(),
+    }
 }
 
 /// Accepts one event and returns its receipt.
 pub async fn accept_one(store: &Subject, source: &str, at: Time, event: NewEvent) -> Receipt {
-    let receipts = store.accept(arrival(source, at, vec![event])).await.expect("the store accepts");
+    let receipts = store
+        .accept(arrival(source, at, vec![event]))
+        .await
+        .expect("the store accepts");
     let [receipt] = receipts.try_into().expect("one receipt for one event");
     receipt
 }
@@ -79,7 +96,11 @@ pub async fn accept(store: &Subject, at: Time, key: &str, body: &str) -> Receipt
 
 /// Reads an event that has to be there.
 pub async fn detail(store: &Subject, id: EventId) -> EventDetail {
-    store.event(id).await.expect("the store reads").expect("the event is there")
+    store
+        .event(id)
+        .await
+        .expect("the store reads")
+        .expect("the event is there")
 }
 
 /// The ids of one page, and where the next begins.
@@ -89,8 +110,14 @@ pub async fn page(
     from: PageFrom,
     limit: u32,
 ) -> (Vec<EventId>, Option<EventId>) {
-    let listed = store.events(filter.clone(), Page { limit, from }).await.expect("the store lists");
-    (listed.rows.iter().map(|event| event.id).collect(), listed.next)
+    let listed = store
+        .events(filter.clone(), Page { limit, from })
+        .await
+        .expect("the store lists");
+    (
+        listed.rows.iter().map(|event| event.id).collect(),
+        listed.next,
+    )
 }
 
 /// A store that says `more` so often does not come to an end.

@@ -53,18 +53,37 @@ pub(super) fn new_id(at: Time, key: KeyHash, entropy: &Entropy) -> EventId {
 
 /// The row of a new event.
 pub(super) fn new_row<'a>(arrival: &'a Arrival, event: &'a NewEvent, id: EventId) -> EventRow<'a> {
-    let expires_at = identity::expiry(arrival.at, arrival.at, event.keep.identity, event.keep.retry_window);
-    EventRow { id, arrival, event, expires_at }
+    let expires_at = identity::expiry(
+        arrival.at,
+        arrival.at,
+        event.keep.identity,
+        event.keep.retry_window,
+    );
+    EventRow {
+        id,
+        arrival,
+        event,
+        expires_at,
+    }
 }
 
 /// What is said of a new event.
 pub(super) fn new_receipt(event: &NewEvent, id: EventId) -> Receipt {
-    Receipt { event: id, sighting: Receipted::New, needs_review: event.review.is_some(), claims: Vec::new() }
+    Receipt {
+        event: id,
+        sighting: Receipted::New,
+        needs_review: event.review.is_some(),
+        claims: Vec::new(),
+    }
 }
 
 /// What orders keys: all nodes insert and lock in this order, so that they wait for each other but never in a circle.
 pub(super) fn key_order<'a>(arrival: &'a Arrival, event: &NewEvent) -> (u16, &'a str, KeyHash) {
-    (event.key_hash.shard(SHARDS), &arrival.source, event.key_hash)
+    (
+        event.key_hash.shard(SHARDS),
+        &arrival.source,
+        event.key_hash,
+    )
 }
 
 /// Stores arrivals of one event each, as far as their keys are free. `None` stands for a key that somebody holds, perhaps an
@@ -74,12 +93,16 @@ pub(super) async fn accept_new(
     arrivals: &[(&Arrival, &NewEvent)],
     entropy: &Entropy,
 ) -> Result<Vec<Option<Receipt>>, StoreError> {
-    let ids: Vec<EventId> =
-        arrivals.iter().map(|(arrival, event)| new_id(arrival.at, event.key_hash, entropy)).collect();
+    let ids: Vec<EventId> = arrivals
+        .iter()
+        .map(|(arrival, event)| new_id(arrival.at, event.key_hash, entropy))
+        .collect();
     let mut order: Vec<usize> = (0..arrivals.len()).collect();
     // Stable: of two with the same key the first to come is the first to be inserted.
     order.sort_by_key(|&at| key_order(arrivals[at].0, arrivals[at].1));
-    let rows = order.iter().map(|&at| new_row(arrivals[at].0, arrivals[at].1, ids[at]));
+    let rows = order
+        .iter()
+        .map(|&at| new_row(arrivals[at].0, arrivals[at].1, ids[at]));
     let columns = EventColumns::of(rows);
     let stored = taken
         .query_and_commit(
@@ -98,7 +121,9 @@ pub(super) async fn accept_new(
         .await?;
     let stored: HashSet<Uuid> = stored.iter().map(|row| row.get(0)).collect();
     let receipts = ids.iter().zip(arrivals).map(|(id, (_, event))| {
-        stored.contains(&Uuid(id.bytes())).then(|| new_receipt(event, *id))
+        stored
+            .contains(&Uuid(id.bytes()))
+            .then(|| new_receipt(event, *id))
     });
     Ok(receipts.collect())
 }

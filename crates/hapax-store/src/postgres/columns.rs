@@ -84,22 +84,32 @@ impl<'a> EventColumns<'a> {
         self.key_origin.push(event.key_origin.code().into());
         self.body_hash.push(Hash(event.body_hash.bytes()));
         let differs = event.compare_hash != event.body_hash;
-        self.compare_hash.push(differs.then(|| Hash(event.compare_hash.bytes())));
-        self.provider_event_id.push(maybe(event.provider_event_id.as_deref()));
+        self.compare_hash
+            .push(differs.then(|| Hash(event.compare_hash.bytes())));
+        self.provider_event_id
+            .push(maybe(event.provider_event_id.as_deref()));
         self.object_id.push(maybe(event.object_id.as_deref()));
         self.entity.push(maybe(event.entity.as_deref()));
         self.version.push(maybe(event.version.as_deref()));
         self.status.push(first_status(event).code().into());
-        self.review_code.push(event.review.as_ref().map(|review| sendable(&review.code)));
-        self.review_message.push(event.review.as_ref().map(|review| sendable(&review.message)));
+        self.review_code
+            .push(event.review.as_ref().map(|review| sendable(&review.code)));
+        self.review_message.push(
+            event
+                .review
+                .as_ref()
+                .map(|review| sendable(&review.message)),
+        );
         self.retry_window.push(event.keep.retry_window.micros());
         self.expires_at.push(row.expires_at.micros());
     }
 
     fn push_first_delivery(&mut self, arrival: &'a Arrival) {
         self.scheme.push(sendable(&arrival.proof.scheme));
-        self.secret_index.push(arrival.proof.secret_index.map(i16::from));
-        self.signed_at.push(arrival.proof.signed_at.map(Time::micros));
+        self.secret_index
+            .push(arrival.proof.secret_index.map(i16::from));
+        self.signed_at
+            .push(arrival.proof.signed_at.map(Time::micros));
         self.remote.push(maybe(arrival.proof.remote.as_deref()));
     }
 
@@ -192,7 +202,9 @@ impl<'a> DeliveryColumns<'a> {
             columns.secret_index.push(proof.secret_index.map(i16::from));
             columns.signed_at.push(proof.signed_at.map(Time::micros));
             columns.remote.push(maybe(proof.remote.as_deref()));
-            columns.body.push(row.keep_body.then_some(&row.repeated.body[..]));
+            columns
+                .body
+                .push(row.keep_body.then_some(&row.repeated.body[..]));
         }
         columns
     }

@@ -82,7 +82,11 @@ impl Holder {
             first_seen: self.at,
             last_seen: self.at,
             // What is not settled holds its key (I1).
-            expires_at: if self.status.is_settled() { self.expires_at } else { Time::MAX },
+            expires_at: if self.status.is_settled() {
+                self.expires_at
+            } else {
+                Time::MAX
+            },
         }
     }
 }
@@ -97,7 +101,9 @@ impl<'a> Decisions<'a> {
     ) -> Result<Vec<Receipt>, StoreError> {
         let mut receipts = Vec::with_capacity(arrival.events.len());
         for event in &arrival.events {
-            let slot = slots.get_mut(&key_order(arrival, event)).expect("every key of the group has its slot");
+            let slot = slots
+                .get_mut(&key_order(arrival, event))
+                .expect("every key of the group has its slot");
             receipts.push(self.sight(arrival, event, slot, entropy)?);
         }
         Ok(receipts)
@@ -110,14 +116,29 @@ impl<'a> Decisions<'a> {
         slot: &mut Slot,
         entropy: &Entropy,
     ) -> Result<Receipt, StoreError> {
-        if slot.holder.as_ref().is_some_and(|holder| holder.key != event.key) {
-            return Err(StoreError::new(StoreErrorKind::Corrupt, "two keys share one 128-bit hash"));
+        if slot
+            .holder
+            .as_ref()
+            .is_some_and(|holder| holder.key != event.key)
+        {
+            return Err(StoreError::new(
+                StoreErrorKind::Corrupt,
+                "two keys share one 128-bit hash",
+            ));
         }
         let known = slot.holder.as_ref().map(Holder::identity);
-        match (identity::decide(known.as_ref(), event.compare_hash, arrival.at), &mut slot.holder) {
-            (Sighting::Duplicate { conflict }, Some(holder)) => Ok(self.repeat(arrival, event, holder, conflict)),
+        match (
+            identity::decide(known.as_ref(), event.compare_hash, arrival.at),
+            &mut slot.holder,
+        ) {
+            (Sighting::Duplicate { conflict }, Some(holder)) => {
+                Ok(self.repeat(arrival, event, holder, conflict))
+            }
             (Sighting::New | Sighting::Expired, _) | (Sighting::Duplicate { .. }, None) => {
-                let id = slot.reserved.take().unwrap_or_else(|| new_id(arrival.at, event.key_hash, entropy));
+                let id = slot
+                    .reserved
+                    .take()
+                    .unwrap_or_else(|| new_id(arrival.at, event.key_hash, entropy));
                 slot.holder = Some(self.insert(arrival, event, id));
                 Ok(new_receipt(event, id))
             }
@@ -171,7 +192,11 @@ impl<'a> Decisions<'a> {
         self.outlive_the_sender(holder, arrival.at);
         Receipt {
             event: holder.event,
-            sighting: if conflict { Receipted::Conflict } else { Receipted::Duplicate },
+            sighting: if conflict {
+                Receipted::Conflict
+            } else {
+                Receipted::Duplicate
+            },
             needs_review: holder.status == EventStatus::NeedsReview,
             claims: Vec::new(),
         }
@@ -185,9 +210,19 @@ impl<'a> Decisions<'a> {
                 (row.n, row.at, row.conflicts) = (holder.last, at, holder.conflicts);
             }
             Place::Stored => {
-                let first = Rolled { from: holder.last - 1, to: 0, at, conflicts: 0 };
+                let first = Rolled {
+                    from: holder.last - 1,
+                    to: 0,
+                    at,
+                    conflicts: 0,
+                };
                 let rolled = self.rolled.entry(holder.event).or_insert(first);
-                *rolled = Rolled { from: rolled.from, to: holder.last, at, conflicts: holder.conflicts };
+                *rolled = Rolled {
+                    from: rolled.from,
+                    to: holder.last,
+                    at,
+                    conflicts: holder.conflicts,
+                };
             }
         }
     }

@@ -50,7 +50,12 @@ fn kind_of(code: &SqlState) -> StoreErrorKind {
 /// The driver says "db error" and hides the rest one level down.
 fn words(error: &Error) -> String {
     match (error.as_db_error(), error.source()) {
-        (Some(said), _) => format!("{}: {} ({})", said.severity(), said.message(), said.code().code()),
+        (Some(said), _) => format!(
+            "{}: {} ({})",
+            said.severity(),
+            said.message(),
+            said.code().code()
+        ),
         (None, Some(cause)) => format!("{error}: {cause}"),
         (None, None) => error.to_string(),
     }

@@ -34,8 +34,10 @@ pub(super) async fn accept(
     let mut slots = take_keys(&taken, arrivals, entropy).await?;
     read_holders(&taken, &mut slots).await?;
     let mut decisions = Decisions::default();
-    let receipts =
-        arrivals.iter().map(|arrival| decisions.arrive(arrival, &mut slots, entropy)).collect::<Result<_, _>>()?;
+    let receipts = arrivals
+        .iter()
+        .map(|arrival| decisions.arrive(arrival, &mut slots, entropy))
+        .collect::<Result<_, _>>()?;
     write(&taken, decisions, &slots).await?;
     taken.commit().await?;
     Ok(receipts)
@@ -62,7 +64,8 @@ async fn take_keys<'a>(
     let mut ids: BTreeMap<Key<'a>, EventId> = BTreeMap::new();
     for arrival in arrivals.iter().copied() {
         for event in &arrival.events {
-            ids.entry(key_order(arrival, event)).or_insert_with(|| new_id(arrival.at, event.key_hash, entropy));
+            ids.entry(key_order(arrival, event))
+                .or_insert_with(|| new_id(arrival.at, event.key_hash, entropy));
         }
     }
     let (shards, sources, hashes) = key_columns(ids.keys());
@@ -84,15 +87,22 @@ async fn take_keys<'a>(
     let fresh: HashSet<Uuid> = fresh.iter().map(|row| row.get(0)).collect();
     let slot = |id: EventId| {
         let reserved = fresh.contains(&Uuid(id.bytes())).then_some(id);
-        Slot { reserved, stored: reserved, holder: None }
+        Slot {
+            reserved,
+            stored: reserved,
+            holder: None,
+        }
     };
     Ok(ids.into_iter().map(|(key, id)| (key, slot(id))).collect())
 }
 
 /// Reads who holds the locked keys.
 async fn read_holders(taken: &Taken, slots: &mut Slots<'_>) -> Result<(), StoreError> {
-    let held: Vec<Key<'_>> =
-        slots.iter().filter(|(_, slot)| slot.stored.is_none()).map(|(key, _)| *key).collect();
+    let held: Vec<Key<'_>> = slots
+        .iter()
+        .filter(|(_, slot)| slot.stored.is_none())
+        .map(|(key, _)| *key)
+        .collect();
     if held.is_empty() {
         return Ok(());
     }
@@ -134,7 +144,8 @@ fn to_holder(row: &Row, event: EventId) -> Option<Holder> {
         key: received(key),
         compare_hash: BodyHash::from_bytes(row.get::<_, Hash>(3).0),
         at: Time::from_micros(row.get(4)),
-        status: EventStatus::from_code(row.get::<_, i16>(5) as u8).unwrap_or(EventStatus::NeedsReview),
+        status: EventStatus::from_code(row.get::<_, i16>(5) as u8)
+            .unwrap_or(EventStatus::NeedsReview),
         retry_window: Span::from_micros(row.get(6)),
         expires_at: Time::from_micros(row.get(7)),
         last: row.get::<_, i32>(8) as u32,
@@ -145,11 +156,22 @@ fn to_holder(row: &Row, event: EventId) -> Option<Holder> {
 }
 
 /// Writes what was decided. Most groups need one of these statements.
-async fn write(taken: &Taken, decisions: Decisions<'_>, slots: &Slots<'_>) -> Result<(), StoreError> {
-    let Decisions { events, deliveries, rolled, extended } = decisions;
+async fn write(
+    taken: &Taken,
+    decisions: Decisions<'_>,
+    slots: &Slots<'_>,
+) -> Result<(), StoreError> {
+    let Decisions {
+        events,
+        deliveries,
+        rolled,
+        extended,
+    } = decisions;
     if !events.is_empty() {
         let columns = EventColumns::of(events);
-        taken.query(insert_events!("", "", "SELECT"), &columns.params()).await?;
+        taken
+            .query(insert_events!("", "", "SELECT"), &columns.params())
+            .await?;
     }
     if !deliveries.is_empty() {
         let columns = DeliveryColumns::of(&deliveries);
@@ -191,7 +213,10 @@ async fn roll_deliveries(
     let from: Vec<i32> = rolled.values().map(|rolled| rolled.from as i32).collect();
     let to: Vec<i32> = rolled.values().map(|rolled| rolled.to as i32).collect();
     let at: Vec<i64> = rolled.values().map(|rolled| rolled.at.micros()).collect();
-    let conflicts: Vec<i32> = rolled.values().map(|rolled| rolled.conflicts as i32).collect();
+    let conflicts: Vec<i32> = rolled
+        .values()
+        .map(|rolled| rolled.conflicts as i32)
+        .collect();
     taken
         .query(
             "UPDATE hapax.delivery d SET n = x.n, at = x.at, conflicts = x.conflicts
@@ -211,7 +236,10 @@ async fn roll_deliveries(
     Ok(())
 }
 
-async fn extend_events(taken: &Taken, extended: &BTreeMap<EventId, Time>) -> Result<(), StoreError> {
+async fn extend_events(
+    taken: &Taken,
+    extended: &BTreeMap<EventId, Time>,
+) -> Result<(), StoreError> {
     let shards: Vec<i16> = extended.keys().map(|id| id.0.shard() as i16).collect();
     let ids: Vec<Uuid> = extended.keys().map(|id| Uuid(id.bytes())).collect();
     let ends: Vec<i64> = extended.values().map(|end| end.micros()).collect();
@@ -220,7 +248,11 @@ async fn extend_events(taken: &Taken, extended: &BTreeMap<EventId, Time>) -> Res
             "UPDATE hapax.event e SET expires_at = x.expires_at
              FROM unnest($1::int2[], $2::uuid[], $3::int8[]) AS x (shard, id, expires_at)
              WHERE e.shard = x.shard AND e.id = x.id",
-            &[(&shards, Type::INT2_ARRAY), (&ids, Type::UUID_ARRAY), (&ends, Type::INT8_ARRAY)],
+            &[
+                (&shards, Type::INT2_ARRAY),
+                (&ids, Type::UUID_ARRAY),
+                (&ends, Type::INT8_ARRAY),
+            ],
         )
         .await?;
     Ok(())

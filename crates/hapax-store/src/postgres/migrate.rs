@@ -21,11 +21,15 @@ const LOCK: i64 = 0x68_61_70_61_78;
 /// Applies what is missing, and settles what this database is.
 pub(super) async fn migrate(pool: &Pool, new_store_id: [u8; 16]) -> Result<(), StoreError> {
     let taken = pool.take().await?;
-    taken.begin("SELECT pg_advisory_xact_lock($1)", &[(&LOCK, Type::INT8)]).await?;
+    taken
+        .begin("SELECT pg_advisory_xact_lock($1)", &[(&LOCK, Type::INT8)])
+        .await?;
     let known = known(&taken).await?;
     let n_known = known.len();
     if n_known > MIGRATIONS.len() {
-        return refuse("this database was made by a newer version of Hapax; use that version, or restore an older backup");
+        return refuse(
+            "this database was made by a newer version of Hapax; use that version, or restore an older backup",
+        );
     }
     for (at, (name, text)) in MIGRATIONS.iter().enumerate() {
         let checksum = BodyHash::of(text.as_bytes()).bytes();
@@ -45,7 +49,9 @@ pub(super) async fn migrate(pool: &Pool, new_store_id: [u8; 16]) -> Result<(), S
 
 /// Checksums of the migrations that were applied, in order.
 async fn known(taken: &Taken) -> Result<Vec<Vec<u8>>, StoreError> {
-    let there = taken.query("SELECT to_regclass('hapax.migration') IS NOT NULL", &[]).await?;
+    let there = taken
+        .query("SELECT to_regclass('hapax.migration') IS NOT NULL", &[])
+        .await?;
     if !there.first().is_some_and(|row| row.get(0)) {
         taken
             .run_file(
@@ -57,16 +63,28 @@ async fn known(taken: &Taken) -> Result<Vec<Vec<u8>>, StoreError> {
             )
             .await?;
     }
-    let rows = taken.query("SELECT checksum FROM hapax.migration ORDER BY n", &[]).await?;
+    let rows = taken
+        .query("SELECT checksum FROM hapax.migration ORDER BY n", &[])
+        .await?;
     Ok(rows.iter().map(|row| row.get(0)).collect())
 }
 
-async fn apply(taken: &Taken, n: i32, name: &str, text: &str, checksum: &[u8]) -> Result<(), StoreError> {
+async fn apply(
+    taken: &Taken,
+    n: i32,
+    name: &str,
+    text: &str,
+    checksum: &[u8],
+) -> Result<(), StoreError> {
     taken.run_file(text).await?;
     taken
         .query(
             "INSERT INTO hapax.migration (n, name, checksum) VALUES ($1, $2, $3)",
-            &[(&n, Type::INT4), (&name, Type::TEXT), (&checksum, Type::BYTEA)],
+            &[
+                (&n, Type::INT4),
+                (&name, Type::TEXT),
+                (&checksum, Type::BYTEA),
+            ],
         )
         .await?;
     Ok(())
@@ -88,7 +106,9 @@ async fn settle_store(taken: &Taken, new_store_id: [u8; 16]) -> Result<(), Store
     }
     match stored.first().map(|row| row.get::<_, i16>(0)) {
         Some(stored) if stored == shards => Ok(()),
-        _ => refuse(&format!("this database is not divided into {SHARDS} shards, as this version expects")),
+        _ => refuse(&format!(
+            "this database is not divided into {SHARDS} shards, as this version expects"
+        )),
     }
 }
 

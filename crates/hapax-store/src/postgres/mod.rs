@@ -74,14 +74,22 @@ pub struct Options {
 impl Options {
     /// The usual settings.
     pub fn new(url: impl Into<String>, new_store_id: [u8; 16], entropy: Entropy) -> Options {
-        Options { url: url.into(), new_store_id, entropy, root_certificates: None, commit_wait: COMMIT_WAIT }
+        Options {
+            url: url.into(),
+            new_store_id,
+            entropy,
+            root_certificates: None,
+            commit_wait: COMMIT_WAIT,
+        }
     }
 }
 
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The URL may hold a password (J2).
-        f.debug_struct("Options").field("commit_wait", &self.commit_wait).finish_non_exhaustive()
+        f.debug_struct("Options")
+            .field("commit_wait", &self.commit_wait)
+            .finish_non_exhaustive()
     }
 }
 
@@ -98,12 +106,20 @@ impl PostgresStore {
     pub async fn open(options: Options) -> Result<PostgresStore, StoreError> {
         let opened = open::open(&options).await?;
         let writer = writer::Writer::start(&opened.writers, &options.entropy);
-        Ok(PostgresStore { writer, writers: opened.writers, readers: opened.readers, entropy: options.entropy })
+        Ok(PostgresStore {
+            writer,
+            writers: opened.writers,
+            readers: opened.readers,
+            entropy: options.entropy,
+        })
     }
 
     /// Says no to what is not kept here yet: losing it silently would be worse.
     fn no_effects<T>() -> Result<T, StoreError> {
-        Err(StoreError::new(StoreErrorKind::Incompatible, "effects are not kept in PostgreSQL yet"))
+        Err(StoreError::new(
+            StoreErrorKind::Incompatible,
+            "effects are not kept in PostgreSQL yet",
+        ))
     }
 }
 
@@ -116,7 +132,12 @@ impl Store for PostgresStore {
         self.writer.accept(arrival).await
     }
 
-    async fn sighted(&self, source: &str, key: &str, now: Time) -> Result<Option<EventId>, StoreError> {
+    async fn sighted(
+        &self,
+        source: &str,
+        key: &str,
+        now: Time,
+    ) -> Result<Option<EventId>, StoreError> {
         read::sighted(&self.readers, source, key, now).await
     }
 
@@ -159,7 +180,12 @@ impl Store for PostgresStore {
     async fn ready(&self) -> Result<(), StoreError> {
         // In a transaction, for its lock_timeout: a check that hangs must not make the next one hang behind it.
         let taken = self.readers.take().await?;
-        taken.begin("UPDATE hapax.store SET touched = touched + 1 WHERE one = 1", &[]).await?;
+        taken
+            .begin(
+                "UPDATE hapax.store SET touched = touched + 1 WHERE one = 1",
+                &[],
+            )
+            .await?;
         taken.commit().await
     }
 
@@ -174,7 +200,12 @@ impl Store for PostgresStore {
             )
             .await?;
         let kept = rows.first().map(|row| row.get::<_, wire::Hash>(0).0);
-        kept.ok_or_else(|| StoreError::new(StoreErrorKind::Corrupt, "the store's own row cannot be read"))
+        kept.ok_or_else(|| {
+            StoreError::new(
+                StoreErrorKind::Corrupt,
+                "the store's own row cannot be read",
+            )
+        })
     }
 
     async fn close(&self) {
@@ -185,6 +216,10 @@ impl Store for PostgresStore {
 
     async fn stats(&self) -> Result<StoreStats, StoreError> {
         let (events, keys_twice, bytes) = read::count(&self.readers).await?;
-        Ok(StoreStats { events, bytes, keys_twice })
+        Ok(StoreStats {
+            events,
+            bytes,
+            keys_twice,
+        })
     }
 }

@@ -28,7 +28,10 @@ impl Notices {
     /// A notice came in.
     pub(super) fn heard(&self, notice: &DbError) {
         if not_durable(notice.routine(), notice.message()) {
-            tracing::warn!(notice = notice.message(), "a commit was not waited for by the standby");
+            tracing::warn!(
+                notice = notice.message(),
+                "a commit was not waited for by the standby"
+            );
             self.not_durable.store(true, Ordering::Release);
         } else {
             tracing::debug!(notice = notice.message(), "the database says");
@@ -50,15 +53,31 @@ mod tests {
     #[test]
     fn a_cancelled_wait_is_told_from_other_notices() {
         let table = [
-            (Some("SyncRepWaitForLSN"), "canceling wait for synchronous replication due to user request", true),
+            (
+                Some("SyncRepWaitForLSN"),
+                "canceling wait for synchronous replication due to user request",
+                true,
+            ),
             (
                 Some("SyncRepWaitForLSN"),
                 "canceling the wait for synchronous replication and terminating connection due to administrator command",
                 true,
             ),
-            (Some("SyncRepWaitForLSN"), "storniere Warten auf synchrone Replikation wegen Benutzeraufforderung", true),
-            (None, "canceling wait for synchronous replication due to user request", true),
-            (Some("transformRelOptions"), "relation \"event\" already exists, skipping", false),
+            (
+                Some("SyncRepWaitForLSN"),
+                "storniere Warten auf synchrone Replikation wegen Benutzeraufforderung",
+                true,
+            ),
+            (
+                None,
+                "canceling wait for synchronous replication due to user request",
+                true,
+            ),
+            (
+                Some("transformRelOptions"),
+                "relation \"event\" already exists, skipping",
+                false,
+            ),
             (None, "there is no transaction in progress", false),
         ];
         for (routine, message, expected) in table {

@@ -28,10 +28,17 @@ pub(super) struct Opened {
 
 /// Connects once, to bring the schema up to date and to say early what is wrong.
 pub(super) async fn open(options: &Options) -> Result<Opened, StoreError> {
-    let mut config: Config = options.url.parse().map_err(|error: tokio_postgres::Error| {
-        // The driver's words name the bad part of the URL, never its value.
-        StoreError::new(StoreErrorKind::Incompatible, "the database URL cannot be read").caused_by(error)
-    })?;
+    let mut config: Config = options
+        .url
+        .parse()
+        .map_err(|error: tokio_postgres::Error| {
+            // The driver's words name the bad part of the URL, never its value.
+            StoreError::new(
+                StoreErrorKind::Incompatible,
+                "the database URL cannot be read",
+            )
+            .caused_by(error)
+        })?;
     let tls = tls::connector(&mut config, options.root_certificates.as_deref())?;
     let writers = Pool::new(&config, tls.clone(), options.commit_wait, WRITERS);
     let readers = Pool::new(&config, tls, options.commit_wait, READERS);

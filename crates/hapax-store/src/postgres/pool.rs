@@ -76,9 +76,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Pool {
     /// A pool of at most `size` connections, none of them open yet.
-    pub(super) fn new(config: &Config, tls: MakeRustlsConnect, commit_wait: Duration, size: usize) -> Pool {
+    pub(super) fn new(
+        config: &Config,
+        tls: MakeRustlsConnect,
+        commit_wait: Duration,
+        size: usize,
+    ) -> Pool {
         let mut config = config.clone();
-        config.tcp_user_timeout(TCP_WAIT).keepalives_idle(TCP_WAIT).application_name("hapax");
+        config
+            .tcp_user_timeout(TCP_WAIT)
+            .keepalives_idle(TCP_WAIT)
+            .application_name("hapax");
         let shared = Shared {
             config,
             tls,
@@ -87,7 +95,9 @@ impl Pool {
             permits: Arc::new(Semaphore::new(size)),
             stuck: Mutex::new(JoinSet::new()),
         };
-        Pool { shared: Arc::new(shared) }
+        Pool {
+            shared: Arc::new(shared),
+        }
     }
 
     /// A connection for this caller alone, opened if none is free.
@@ -101,11 +111,19 @@ impl Pool {
             Some(session) => session,
             None => self.shared.connect().await?,
         };
-        Ok(Taken { session, permit, shared: self.shared.clone() })
+        Ok(Taken {
+            session,
+            permit,
+            shared: self.shared.clone(),
+        })
     }
 
     /// Reads with one statement.
-    pub(super) async fn read(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, StoreError> {
+    pub(super) async fn read(
+        &self,
+        sql: &str,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, StoreError> {
         let taken = self.take().await?;
         let rows = taken.query(sql, params).await?;
         taken.give_back();
@@ -129,7 +147,11 @@ impl Shared {
             .map_err(|error| nothing_written(&error))?;
         let notices = Notices::default();
         let driver = tokio::spawn(drive(connection, notices.clone()));
-        let session = Session { client, notices, driver };
+        let session = Session {
+            client,
+            notices,
+            driver,
+        };
         check_settings(&session.client).await?;
         Ok(session)
     }
@@ -147,9 +169,13 @@ async fn check_settings(client: &Client) -> Result<(), StoreError> {
         .map_err(|error| nothing_written(&error))?;
     let refuse = |what: &str| Err(StoreError::new(StoreErrorKind::Incompatible, what));
     match (row.get(0), row.get(1)) {
-        ("off", _) => refuse("synchronous_commit is off for this role or database: what is acknowledged could be lost"),
+        ("off", _) => refuse(
+            "synchronous_commit is off for this role or database: what is acknowledged could be lost",
+        ),
         (_, "read committed" | "read uncommitted") => Ok(()),
-        (_, _) => refuse("default_transaction_isolation must be `read committed` for this role or database"),
+        (_, _) => refuse(
+            "default_transaction_isolation must be `read committed` for this role or database",
+        ),
     }
 }
 
@@ -180,15 +206,25 @@ pub(super) struct Taken {
 
 impl Taken {
     /// Begins a transaction and runs its first statement in the same round trip.
-    pub(super) async fn begin(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, StoreError> {
+    pub(super) async fn begin(
+        &self,
+        sql: &str,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, StoreError> {
         let client = &self.session.client;
-        let both = async { tokio::try_join!(biased; client.batch_execute(BEGIN), client.query_typed(sql, params)) };
+        let both = async {
+            tokio::try_join!(biased; client.batch_execute(BEGIN), client.query_typed(sql, params))
+        };
         let ((), rows) = answered(timeout(STATEMENT_WAIT, both).await)?;
         Ok(rows)
     }
 
     /// Runs a statement that commits nothing: a read, or one inside a transaction.
-    pub(super) async fn query(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, StoreError> {
+    pub(super) async fn query(
+        &self,
+        sql: &str,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, StoreError> {
         answered(timeout(STATEMENT_WAIT, self.session.client.query_typed(sql, params)).await)
     }
 
@@ -198,7 +234,11 @@ impl Taken {
     }
 
     /// Runs one statement that is its own transaction.
-    pub(super) async fn query_and_commit(self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, StoreError> {
+    pub(super) async fn query_and_commit(
+        self,
+        sql: &str,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, StoreError> {
         let wait = self.shared.commit_wait;
         let answer = timeout(wait, self.session.client.query_typed(sql, params)).await;
         self.committed(answer)
@@ -216,7 +256,10 @@ impl Taken {
         lock(&self.shared.free).push(self.session);
     }
 
-    fn committed<T, E>(self, answer: Result<Result<T, tokio_postgres::Error>, E>) -> Result<T, StoreError> {
+    fn committed<T, E>(
+        self,
+        answer: Result<Result<T, tokio_postgres::Error>, E>,
+    ) -> Result<T, StoreError> {
         match answer {
             Ok(Ok(_)) if self.session.notices.any_not_durable() => {
                 Err(unknown("the commit was not waited for by the standby"))
@@ -235,7 +278,11 @@ impl Taken {
 
     /// Keeps the place of a commit that may still be going on; see [`STUCK_WAIT`].
     fn leave_stuck(self) {
-        let Taken { session, permit, shared } = self;
+        let Taken {
+            session,
+            permit,
+            shared,
+        } = self;
         let mut stuck = lock(&shared.stuck);
         while stuck.try_join_next().is_some() {}
         stuck.spawn(async move {

@@ -82,7 +82,8 @@ fn to_event(row: &Row) -> Event {
         object_id: text(row, 11),
         entity: text(row, 12),
         version: text(row, 13),
-        status: EventStatus::from_code(row.get::<_, i16>(14) as u8).unwrap_or(EventStatus::NeedsReview),
+        status: EventStatus::from_code(row.get::<_, i16>(14) as u8)
+            .unwrap_or(EventStatus::NeedsReview),
         received_at: Time::from_micros(row.get(5)),
         review,
         delivery_count: repeats + 1,
@@ -94,7 +95,12 @@ fn to_event(row: &Row) -> Event {
 }
 
 /// The event that holds a key now.
-pub(super) async fn sighted(pool: &Pool, source: &str, key: &str, now: Time) -> Result<Option<EventId>, StoreError> {
+pub(super) async fn sighted(
+    pool: &Pool,
+    source: &str,
+    key: &str,
+    now: Time,
+) -> Result<Option<EventId>, StoreError> {
     let hash = KeyHash::of(KeyKind::Identity, source, key);
     let rows = pool
         .read(
@@ -113,22 +119,37 @@ pub(super) async fn sighted(pool: &Pool, source: &str, key: &str, now: Time) -> 
         let status = EventStatus::from_code(row.get::<_, i16>(1) as u8);
         !status.is_some_and(EventStatus::is_settled) || now < Time::from_micros(row.get(2))
     };
-    Ok(rows.first().filter(holds).map(|row| EventId::from_bytes(row.get::<_, Uuid>(0).0)))
+    Ok(rows
+        .first()
+        .filter(holds)
+        .map(|row| EventId::from_bytes(row.get::<_, Uuid>(0).0)))
 }
 
 /// One event with all that hangs on it.
 pub(super) async fn event(pool: &Pool, id: EventId) -> Result<Option<EventDetail>, StoreError> {
     let (shard, raw) = (id.0.shard() as i16, Uuid(id.bytes()));
     let named: [Param<'_>; 2] = [(&shard, Type::INT2), (&raw, Type::UUID)];
-    let found = pool.read(event_columns!("FROM hapax.event e WHERE e.shard = $1 AND e.id = $2"), &named).await?;
-    let Some(row) = found.first() else { return Ok(None) };
+    let found = pool
+        .read(
+            event_columns!("FROM hapax.event e WHERE e.shard = $1 AND e.id = $2"),
+            &named,
+        )
+        .await?;
+    let Some(row) = found.first() else {
+        return Ok(None);
+    };
     let event = to_event(row);
     let outcome = match event.review {
         Some(_) => DeliveryOutcome::FailedValidation,
         None => DeliveryOutcome::Accepted,
     };
-    let first =
-        Delivery { at: event.received_at, outcome, proof: to_proof(row), body_hash: event.body_hash, conflict: false };
+    let first = Delivery {
+        at: event.received_at,
+        outcome,
+        proof: to_proof(row),
+        body_hash: event.body_hash,
+        conflict: false,
+    };
     let later = pool
         .read(
             "SELECT scheme, secret_index, signed_at, remote, at, outcome, body_hash, conflict
@@ -136,14 +157,21 @@ pub(super) async fn event(pool: &Pool, id: EventId) -> Result<Option<EventDetail
             &named,
         )
         .await?;
-    let deliveries = std::iter::once(first).chain(later.iter().map(to_delivery)).collect();
-    Ok(Some(EventDetail { event, deliveries, effects: Vec::new() }))
+    let deliveries = std::iter::once(first)
+        .chain(later.iter().map(to_delivery))
+        .collect();
+    Ok(Some(EventDetail {
+        event,
+        deliveries,
+        effects: Vec::new(),
+    }))
 }
 
 fn to_delivery(row: &Row) -> Delivery {
     Delivery {
         at: Time::from_micros(row.get(4)),
-        outcome: DeliveryOutcome::from_code(row.get::<_, i16>(5) as u8).unwrap_or(DeliveryOutcome::Duplicate),
+        outcome: DeliveryOutcome::from_code(row.get::<_, i16>(5) as u8)
+            .unwrap_or(DeliveryOutcome::Duplicate),
         proof: to_proof(row),
         body_hash: BodyHash::from_bytes(row.get::<_, Hash>(6).0),
         conflict: row.get(7),
@@ -157,12 +185,20 @@ pub(super) async fn payload(pool: &Pool, id: EventId) -> Result<PayloadAnswer, S
             "SELECT p.content_type, p.body
              FROM hapax.event e LEFT JOIN hapax.payload p ON p.shard = e.shard AND p.event = e.id
              WHERE e.shard = $1 AND e.id = $2",
-            &[(&(id.0.shard() as i16), Type::INT2), (&Uuid(id.bytes()), Type::UUID)],
+            &[
+                (&(id.0.shard() as i16), Type::INT2),
+                (&Uuid(id.bytes()), Type::UUID),
+            ],
         )
         .await?;
-    let Some(row) = found.first() else { return Ok(PayloadAnswer::NoEvent) };
+    let Some(row) = found.first() else {
+        return Ok(PayloadAnswer::NoEvent);
+    };
     Ok(match row.get::<_, Option<Vec<u8>>>(1) {
-        Some(body) => PayloadAnswer::Kept(Payload { body: Bytes::from(body), content_type: text(row, 0) }),
+        Some(body) => PayloadAnswer::Kept(Payload {
+            body: Bytes::from(body),
+            content_type: text(row, 0),
+        }),
         None => PayloadAnswer::Reaped,
     })
 }
@@ -182,19 +218,30 @@ struct Wanted<'a> {
 impl Wanted<'_> {
     fn new(filter: &EventFilter) -> Wanted<'_> {
         // Ids sort by time: a range of time is a range of ids, to the millisecond.
-        let low = filter.since.map_or([0; 16], |since| RawId::new(since, 0, 0).bytes());
-        let high = filter.until.map_or([0xff; 16], |until| RawId::new(until, SHARD_MAX, ROW_MAX).bytes());
-        // Scope and key together name the shard.
-        let shard = filter.source.as_ref().zip(filter.key.as_ref()).map(|(source, key)| {
-            KeyHash::of(KeyKind::Identity, source, key).shard(SHARDS) as i16
+        let low = filter
+            .since
+            .map_or([0; 16], |since| RawId::new(since, 0, 0).bytes());
+        let high = filter.until.map_or([0xff; 16], |until| {
+            RawId::new(until, SHARD_MAX, ROW_MAX).bytes()
         });
+        // Scope and key together name the shard.
+        let shard = filter
+            .source
+            .as_ref()
+            .zip(filter.key.as_ref())
+            .map(|(source, key)| KeyHash::of(KeyKind::Identity, source, key).shard(SHARDS) as i16);
         let safe = |text: &Option<String>| text.as_deref().map(|text| sendable(text).into_owned());
         Wanted {
             low: Uuid(low),
             high: Uuid(high),
             shard,
             filter,
-            texts: [safe(&filter.source), safe(&filter.event_type), safe(&filter.key), safe(&filter.entity)],
+            texts: [
+                safe(&filter.source),
+                safe(&filter.event_type),
+                safe(&filter.key),
+                safe(&filter.entity),
+            ],
             status: filter.status.map(|status| status.code().into()),
             since: filter.since.map(Time::micros),
             until: filter.until.map(Time::micros),
@@ -225,7 +272,11 @@ impl Wanted<'_> {
 }
 
 /// A page of events, newest first.
-pub(super) async fn events(pool: &Pool, filter: &EventFilter, page: Page) -> Result<Listed<Event>, StoreError> {
+pub(super) async fn events(
+    pool: &Pool,
+    filter: &EventFilter,
+    page: Page,
+) -> Result<Listed<Event>, StoreError> {
     let limit = i64::from(page.limit.clamp(1, PAGE_MAX));
     let wanted = Wanted::new(filter);
     match page.from {
@@ -235,7 +286,12 @@ pub(super) async fn events(pool: &Pool, filter: &EventFilter, page: Page) -> Res
     }
 }
 
-async fn older(pool: &Pool, wanted: &Wanted<'_>, from: Uuid, limit: i64) -> Result<Listed<Event>, StoreError> {
+async fn older(
+    pool: &Pool,
+    wanted: &Wanted<'_>,
+    from: Uuid,
+    limit: i64,
+) -> Result<Listed<Event>, StoreError> {
     let found = pool
         .read(
             event_columns!(
@@ -254,7 +310,9 @@ async fn older(pool: &Pool, wanted: &Wanted<'_>, from: Uuid, limit: i64) -> Resu
     let next = match rows.last() {
         Some(last) if rows.len() as i64 == limit => {
             let older = "SELECT 1 FROM hapax.event WHERE id < $1 LIMIT 1";
-            let more = pool.read(older, &[(&Uuid(last.id.bytes()), Type::UUID)]).await?;
+            let more = pool
+                .read(older, &[(&Uuid(last.id.bytes()), Type::UUID)])
+                .await?;
             (!more.is_empty()).then_some(last.id)
         }
         _ if wanted.is_everything() => None,
@@ -264,7 +322,11 @@ async fn older(pool: &Pool, wanted: &Wanted<'_>, from: Uuid, limit: i64) -> Resu
 }
 
 /// Where a page stopped looking, if it did before the end.
-async fn end_of_look(pool: &Pool, wanted: &Wanted<'_>, from: Uuid) -> Result<Option<EventId>, StoreError> {
+async fn end_of_look(
+    pool: &Pool,
+    wanted: &Wanted<'_>,
+    from: Uuid,
+) -> Result<Option<EventId>, StoreError> {
     let last = pool
         .read(
             "SELECT id FROM hapax.event
@@ -273,10 +335,17 @@ async fn end_of_look(pool: &Pool, wanted: &Wanted<'_>, from: Uuid) -> Result<Opt
             &wanted.params(&from, &ROWS_LOOKED_AT_MAX)[..5],
         )
         .await?;
-    Ok(last.first().map(|row| EventId::from_bytes(row.get::<_, Uuid>(0).0)))
+    Ok(last
+        .first()
+        .map(|row| EventId::from_bytes(row.get::<_, Uuid>(0).0)))
 }
 
-async fn newer(pool: &Pool, wanted: &Wanted<'_>, from: Uuid, limit: i64) -> Result<Listed<Event>, StoreError> {
+async fn newer(
+    pool: &Pool,
+    wanted: &Wanted<'_>,
+    from: Uuid,
+    limit: i64,
+) -> Result<Listed<Event>, StoreError> {
     let found = pool
         .read(
             event_columns!(
@@ -312,6 +381,9 @@ pub(super) async fn count(pool: &Pool) -> Result<(u64, u64, u64), StoreError> {
             &[],
         )
         .await?;
-    let number = |column| rows.first().map_or(0, |row| row.get::<_, i64>(column) as u64);
+    let number = |column| {
+        rows.first()
+            .map_or(0, |row| row.get::<_, i64>(column) as u64)
+    };
     Ok((number(0), number(1), number(2)))
 }

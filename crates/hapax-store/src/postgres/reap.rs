@@ -22,13 +22,19 @@ const ROWS_PER_STEP: i64 = 500;
 
 /// The codes of what may be reaped.
 pub(super) fn settled_codes() -> Vec<i16> {
-    EventStatus::ALL.iter().filter(|status| status.is_settled()).map(|status| status.code().into()).collect()
+    EventStatus::ALL
+        .iter()
+        .filter(|status| status.is_settled())
+        .map(|status| status.code().into())
+        .collect()
 }
 
 /// One step in one shard that has something to reap; the search begins anywhere, so that nodes do not crowd.
 pub(super) async fn step(pool: &Pool, now: Time, entropy: &Entropy) -> Result<Reaped, StoreError> {
     let settled = settled_codes();
-    let Some(shard) = shard_with_work(pool, now, &settled, (entropy() % u64::from(SHARDS)) as i32).await? else {
+    let Some(shard) =
+        shard_with_work(pool, now, &settled, (entropy() % u64::from(SHARDS)) as i32).await?
+    else {
         return Ok(Reaped::default());
     };
     let now = now.micros();
@@ -44,7 +50,11 @@ pub(super) async fn step(pool: &Pool, now: Time, entropy: &Entropy) -> Result<Re
     taken.commit().await?;
     let payloads = payloads + their_payloads;
     // A step that found everything held by others leaves it to them.
-    Ok(Reaped { payloads, identities, more: payloads + identities > 0 })
+    Ok(Reaped {
+        payloads,
+        identities,
+        more: payloads + identities > 0,
+    })
 }
 
 async fn shard_with_work(
@@ -101,7 +111,11 @@ async fn reap_payloads(taken: &Taken, params: &[Param<'_>]) -> Result<u32, Store
 }
 
 /// Deletes events whose identity has expired, with all that hangs on them; says how many, and how many still had bytes.
-async fn reap_events(taken: &Taken, params: &[Param<'_>], shard: i16) -> Result<(u32, u32), StoreError> {
+async fn reap_events(
+    taken: &Taken,
+    params: &[Param<'_>],
+    shard: i16,
+) -> Result<(u32, u32), StoreError> {
     let due = taken
         .query(
             "SELECT id, source, key_hash FROM hapax.event
@@ -139,7 +153,11 @@ async fn reap_events(taken: &Taken, params: &[Param<'_>], shard: i16) -> Result<
 
 /// Of expired events, those whose key is ours to delete: it has gone over to another event, or we could lock it. An arrival
 /// that holds the lock is about to take the key or to extend it; either way the next step sees what became of it.
-async fn without_held_keys(taken: &Taken, due: &[Row], shard: i16) -> Result<Vec<Uuid>, StoreError> {
+async fn without_held_keys(
+    taken: &Taken,
+    due: &[Row],
+    shard: i16,
+) -> Result<Vec<Uuid>, StoreError> {
     if due.is_empty() {
         return Ok(Vec::new());
     }
@@ -172,9 +190,13 @@ async fn without_held_keys(taken: &Taken, due: &[Row], shard: i16) -> Result<Vec
     let locked: HashSet<Uuid> = locked.iter().map(|row| row.get(0)).collect();
     let mut theirs: HashSet<Uuid> = held.iter().map(|row| row.get(0)).collect();
     theirs.retain(|event| !locked.contains(event));
-    Ok(ids.into_iter().filter(|event| !theirs.contains(event)).collect())
+    Ok(ids
+        .into_iter()
+        .filter(|event| !theirs.contains(event))
+        .collect())
 }
 
 fn count(rows: &[Row], column: usize) -> u32 {
-    rows.first().map_or(0, |row| row.get::<_, i64>(column) as u32)
+    rows.first()
+        .map_or(0, |row| row.get::<_, i64>(column) as u32)
 }

@@ -23,8 +23,13 @@ use crate::error::{StoreError, StoreErrorKind};
 const PROTOCOL_NAME: &[u8] = b"postgresql";
 
 /// Settles the mode in `config` and makes what performs the handshakes.
-pub(super) fn connector(config: &mut Config, root_pem: Option<&[u8]>) -> Result<MakeRustlsConnect, StoreError> {
-    let bad = |what: &str, error: String| StoreError::new(StoreErrorKind::Incompatible, what).caused_by(error);
+pub(super) fn connector(
+    config: &mut Config,
+    root_pem: Option<&[u8]>,
+) -> Result<MakeRustlsConnect, StoreError> {
+    let bad = |what: &str, error: String| {
+        StoreError::new(StoreErrorKind::Incompatible, what).caused_by(error)
+    };
     if config.get_ssl_mode() == SslMode::Prefer && config.get_hosts().iter().all(is_this_machine) {
         config.ssl_mode(SslMode::Disable);
     }
@@ -34,7 +39,12 @@ pub(super) fn connector(config: &mut Config, root_pem: Option<&[u8]>) -> Result<
             let roots = Arc::new(roots(root_pem)?);
             WebPkiServerVerifier::builder_with_provider(roots, provider.clone())
                 .build()
-                .map_err(|error| bad("no usable root certificates for the database", error.to_string()))?
+                .map_err(|error| {
+                    bad(
+                        "no usable root certificates for the database",
+                        error.to_string(),
+                    )
+                })?
         }
         _ => Arc::new(Unverified(provider.clone())),
     };
@@ -62,17 +72,25 @@ fn is_this_machine(host: &Host) -> bool {
 fn roots(pem: Option<&[u8]>) -> Result<RootCertStore, StoreError> {
     let mut roots = RootCertStore::empty();
     let Some(pem) = pem else {
-        let (_, unusable) = roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        tracing::debug!(usable = roots.len(), unusable, "root certificates of this machine");
+        let (_, unusable) =
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        tracing::debug!(
+            usable = roots.len(),
+            unusable,
+            "root certificates of this machine"
+        );
         return Ok(roots);
     };
     for certificate in CertificateDer::pem_slice_iter(pem) {
-        let added = certificate.map_err(|error| error.to_string()).and_then(|certificate| {
-            roots.add(certificate).map_err(|error| error.to_string())
-        });
+        let added = certificate
+            .map_err(|error| error.to_string())
+            .and_then(|certificate| roots.add(certificate).map_err(|error| error.to_string()));
         added.map_err(|error| {
-            StoreError::new(StoreErrorKind::Incompatible, "a root certificate for the database cannot be read")
-                .caused_by(error)
+            StoreError::new(
+                StoreErrorKind::Incompatible,
+                "a root certificate for the database cannot be read",
+            )
+            .caused_by(error)
         })?;
     }
     Ok(roots)
@@ -100,7 +118,12 @@ impl ServerCertVerifier for Unverified {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        crypto::verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+        crypto::verify_tls12_signature(
+            message,
+            certificate,
+            signature,
+            &self.0.signature_verification_algorithms,
+        )
     }
 
     fn verify_tls13_signature(
@@ -109,7 +132,12 @@ impl ServerCertVerifier for Unverified {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        crypto::verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+        crypto::verify_tls13_signature(
+            message,
+            certificate,
+            signature,
+            &self.0.signature_verification_algorithms,
+        )
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
@@ -127,8 +155,14 @@ mod tests {
             ("postgres://hapax@127.0.0.1/hapax", SslMode::Disable),
             ("postgres://hapax@localhost/hapax", SslMode::Disable),
             ("postgres://hapax@db.internal/hapax", SslMode::Prefer),
-            ("postgres://hapax@127.0.0.1,db.internal/hapax", SslMode::Prefer),
-            ("postgres://hapax@127.0.0.1/hapax?sslmode=require", SslMode::Require),
+            (
+                "postgres://hapax@127.0.0.1,db.internal/hapax",
+                SslMode::Prefer,
+            ),
+            (
+                "postgres://hapax@127.0.0.1/hapax?sslmode=require",
+                SslMode::Require,
+            ),
         ];
         for (url, expected) in table {
             let mut config: Config = url.parse().expect("a valid URL");
@@ -140,9 +174,16 @@ mod tests {
 
     #[test]
     fn root_certificates_that_cannot_be_read_are_refused() {
-        let mut config: Config = "postgres://h@db/h?sslmode=require".parse().expect("a valid URL");
-        for pem in ["", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
-            let refused = connector(&mut config, Some(pem.as_bytes())).err().expect("refused");
+        let mut config: Config = "postgres://h@db/h?sslmode=require"
+            .parse()
+            .expect("a valid URL");
+        for pem in [
+            "",
+            "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+        ] {
+            let refused = connector(&mut config, Some(pem.as_bytes()))
+                .err()
+                .expect("refused");
             assert_eq!(refused.kind(), StoreErrorKind::Incompatible);
         }
     }

@@ -79,7 +79,11 @@ pub(super) fn received(text: String) -> String {
     let mut letters = text.chars();
     while let Some(letter) = letters.next() {
         match letter {
-            ESCAPE => plain.push(if letters.next() == Some('0') { '\0' } else { ESCAPE }),
+            ESCAPE => plain.push(if letters.next() == Some('0') {
+                '\0'
+            } else {
+                ESCAPE
+            }),
             other => plain.push(other),
         }
     }
@@ -92,7 +96,16 @@ mod tests {
 
     #[test]
     fn text_comes_back_as_it_went_and_never_holds_a_nul() {
-        for text in ["", "plain", "ü", "\0", "a\0b\u{1a}0", "\u{1a}", "\u{1a}1", "\0\0"] {
+        for text in [
+            "",
+            "plain",
+            "ü",
+            "\0",
+            "a\0b\u{1a}0",
+            "\u{1a}",
+            "\u{1a}1",
+            "\0\0",
+        ] {
             let safe = sendable(text);
             assert!(!safe.contains('\0'));
             assert_eq!(received(safe.into_owned()), text);

@@ -38,7 +38,11 @@ struct Job {
 
 impl Job {
     fn bytes(&self) -> usize {
-        self.arrival.events.iter().map(|event| event.body.len()).sum()
+        self.arrival
+            .events
+            .iter()
+            .map(|event| event.body.len())
+            .sum()
     }
 
     fn answer(self, answer: Answer) {
@@ -61,31 +65,51 @@ impl Writer {
         let up = watch::Sender::new(open::WRITERS);
         let mut lanes = JoinSet::new();
         for _ in 0..open::WRITERS {
-            let lane =
-                Lane { queue: queue.clone(), pool: pool.clone(), entropy: entropy.clone(), up: up.clone() };
+            let lane = Lane {
+                queue: queue.clone(),
+                pool: pool.clone(),
+                entropy: entropy.clone(),
+                up: up.clone(),
+            };
             lanes.spawn(lane.run());
         }
         let weak = jobs.downgrade();
-        Writer { jobs: StdMutex::new(Some(jobs)), queue: weak, lanes: Mutex::new(lanes) }
+        Writer {
+            jobs: StdMutex::new(Some(jobs)),
+            queue: weak,
+            lanes: Mutex::new(lanes),
+        }
     }
 
     /// Stores an arrival with the next group.
     pub(super) async fn accept(&self, arrival: Arrival) -> Answer {
         let (answer, answered) = oneshot::channel();
         let closed = || unavailable("the store is closed");
-        self.queue.upgrade().ok_or_else(closed)?.try_send(Job { arrival, answer }).map_err(|error| match error {
-            mpsc::error::TrySendError::Full(_) => {
-                StoreError::new(StoreErrorKind::Overloaded, "more requests are waiting than the database keeps up with")
-            }
-            mpsc::error::TrySendError::Closed(_) => closed(),
-        })?;
+        self.queue
+            .upgrade()
+            .ok_or_else(closed)?
+            .try_send(Job { arrival, answer })
+            .map_err(|error| match error {
+                mpsc::error::TrySendError::Full(_) => StoreError::new(
+                    StoreErrorKind::Overloaded,
+                    "more requests are waiting than the database keeps up with",
+                ),
+                mpsc::error::TrySendError::Closed(_) => closed(),
+            })?;
         // A lane answers every job it took. If it is gone without a word, its last commit is unknown.
-        answered.await.unwrap_or_else(|_| Err(unknown("the writer ended before it answered")))
+        answered
+            .await
+            .unwrap_or_else(|_| Err(unknown("the writer ended before it answered")))
     }
 
     /// Finishes what was taken, then ends the lanes.
     pub(super) async fn stop(&self) {
-        drop(self.jobs.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(
+            self.jobs
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take(),
+        );
         let mut lanes = self.lanes.lock().await;
         while lanes.join_next().await.is_some() {}
     }
@@ -133,8 +157,9 @@ impl Lane {
 
     /// One group: new keys in one commit, then the rest in another.
     async fn step(&self, taken: Taken, jobs: Vec<Job>) {
-        let (single, mut careful): (Vec<Job>, Vec<Job>) =
-            jobs.into_iter().partition(|job| job.arrival.events.len() == 1);
+        let (single, mut careful): (Vec<Job>, Vec<Job>) = jobs
+            .into_iter()
+            .partition(|job| job.arrival.events.len() == 1);
         if single.is_empty() {
             taken.give_back();
         } else {
@@ -147,8 +172,10 @@ impl Lane {
 
     /// Answers those whose keys were free and gives back the others.
     async fn accept_new(&self, taken: Taken, jobs: Vec<Job>) -> Vec<Job> {
-        let arrivals: Vec<(&Arrival, &NewEvent)> =
-            jobs.iter().flat_map(|job| job.arrival.events.iter().map(|event| (&job.arrival, event))).collect();
+        let arrivals: Vec<(&Arrival, &NewEvent)> = jobs
+            .iter()
+            .flat_map(|job| job.arrival.events.iter().map(|event| (&job.arrival, event)))
+            .collect();
         match accept::accept_new(taken, &arrivals, &self.entropy).await {
             Ok(receipts) => {
                 let mut held = Vec::new();

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use hapax_store::Store;
 use hapax_store::conformance::differential::agrees_with_the_model;
-use hapax_store::conformance::sample::{KEEP, Subject, accept, all, arrival, at, detail, event, reap_all};
+use hapax_store::conformance::sample::{
+    KEEP, Subject, accept, all, arrival, at, detail, event, reap_all,
+};
 use hapax_store::nouns::{CONFLICT_BODIES_MAX, Receipted};
 
 use crate::database::with_database;
@@ -29,8 +31,12 @@ fn postgres_agrees_with_the_model() {
     with_database(|database| async move {
         let work = tokio::task::spawn_blocking(move || {
             let runtime = crate::runtime();
-            let (store, client) =
-                runtime.block_on(async { (Arc::new(database.open().await) as Subject, database.client().await) });
+            let (store, client) = runtime.block_on(async {
+                (
+                    Arc::new(database.open().await) as Subject,
+                    database.client().await,
+                )
+            });
             let fresh = || async {
                 let empty = "TRUNCATE hapax.event, hapax.identity, hapax.payload, hapax.delivery";
                 client.batch_execute(empty).await.expect("the server obeys");
@@ -46,15 +52,34 @@ fn postgres_agrees_with_the_model() {
 #[test]
 fn nodes_that_race_for_one_key_make_one_event() {
     with_database(|database| async move {
-        let nodes: [Subject; 2] = [Arc::new(database.open().await), Arc::new(database.open().await)];
+        let nodes: [Subject; 2] = [
+            Arc::new(database.open().await),
+            Arc::new(database.open().await),
+        ];
         let racing = (0..200).map(|n| {
             let node = nodes[n % 2].clone();
             async move { accept(&node, at(0), "k", "A").await }
         });
         let receipts = all(racing).await;
-        assert_eq!(receipts.iter().filter(|receipt| receipt.sighting == Receipted::New).count(), 1);
-        assert!(receipts.iter().all(|receipt| receipt.event == receipts[0].event));
-        assert_eq!(detail(&nodes[0], receipts[0].event).await.event.delivery_count, 200);
+        assert_eq!(
+            receipts
+                .iter()
+                .filter(|receipt| receipt.sighting == Receipted::New)
+                .count(),
+            1
+        );
+        assert!(
+            receipts
+                .iter()
+                .all(|receipt| receipt.event == receipts[0].event)
+        );
+        assert_eq!(
+            detail(&nodes[0], receipts[0].event)
+                .await
+                .event
+                .delivery_count,
+            200
+        );
     });
 }
 
@@ -62,12 +87,20 @@ fn nodes_that_race_for_one_key_make_one_event() {
 #[test]
 fn nodes_that_accept_and_reap_at_once_do_not_get_in_each_others_way() {
     with_database(|database| async move {
-        let nodes: [Subject; 2] = [Arc::new(database.open().await), Arc::new(database.open().await)];
+        let nodes: [Subject; 2] = [
+            Arc::new(database.open().await),
+            Arc::new(database.open().await),
+        ];
         // Sighted at its very end, a key is extended by one node while the other finds it due.
         let end = at(0) + KEEP.identity;
         for n in 0..40 {
-            let events = (0..20).map(|key| event("a", &format!("k{n}.{key}"), "A")).collect();
-            nodes[0].accept(arrival("a", at(0), events)).await.expect("the store accepts");
+            let events = (0..20)
+                .map(|key| event("a", &format!("k{n}.{key}"), "A"))
+                .collect();
+            nodes[0]
+                .accept(arrival("a", at(0), events))
+                .await
+                .expect("the store accepts");
         }
         let racing = (0..80).map(|n| {
             let node = nodes[n % 2].clone();
@@ -76,8 +109,13 @@ fn nodes_that_accept_and_reap_at_once_do_not_get_in_each_others_way() {
                     return reap_all(&node, end).await.identities as usize;
                 }
                 let moment = if n % 3 == 0 { end } else { at(1) };
-                let events = (0..20).rev().map(|key| event("a", &format!("k{}.{key}", n % 40), "B")).collect();
-                node.accept(arrival("a", moment, events)).await.expect("the store accepts");
+                let events = (0..20)
+                    .rev()
+                    .map(|key| event("a", &format!("k{}.{key}", n % 40), "B"))
+                    .collect();
+                node.accept(arrival("a", moment, events))
+                    .await
+                    .expect("the store accepts");
                 0
             }
         });
@@ -91,7 +129,10 @@ fn nodes_that_accept_and_reap_at_once_do_not_get_in_each_others_way() {
             (SELECT count(*) FROM hapax.identity i WHERE NOT EXISTS (SELECT FROM hapax.event e WHERE e.id = i.event)),
             (SELECT count(*) FROM hapax.delivery d WHERE NOT EXISTS (SELECT FROM hapax.event e WHERE e.id = d.event)),
             (SELECT count(*) FROM hapax.payload p WHERE NOT EXISTS (SELECT FROM hapax.event e WHERE e.id = p.event))";
-        let row = client.query_one(unmatched, &[]).await.expect("the server answers");
+        let row = client
+            .query_one(unmatched, &[])
+            .await
+            .expect("the server answers");
         let counts: Vec<i64> = (0..5).map(|column| row.get(column)).collect();
         assert_eq!(counts[0], counts[1], "every event left holds its key");
         assert_eq!(counts[2..], [0, 0, 0], "nothing is left without its event");
@@ -110,7 +151,11 @@ fn conflicting_bytes_are_kept_up_to_the_limit_and_reaped() {
         let client = database.client().await;
         let kept = async || {
             let kept = "SELECT count(body) FROM hapax.delivery";
-            client.query_one(kept, &[]).await.expect("the server answers").get::<_, i64>(0)
+            client
+                .query_one(kept, &[])
+                .await
+                .expect("the server answers")
+                .get::<_, i64>(0)
         };
         assert_eq!(kept().await, i64::from(CONFLICT_BODIES_MAX));
         reap_all(&store, at(0) + KEEP.payload).await;

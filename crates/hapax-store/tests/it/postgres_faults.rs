@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hapax_store::StoreErrorKind;
 use hapax_store::conformance::sample::{Subject, accept, all, arrival, at, event};
 use hapax_store::nouns::{Arrival, Receipted};
 use hapax_store::postgres::{Options, PostgresStore};
-use hapax_store::StoreErrorKind;
 use tokio::time::timeout;
 
 use crate::database::{Database, with_database};
@@ -19,7 +19,11 @@ fn one(key: &str) -> Arrival {
 }
 
 fn two(key: &str) -> Arrival {
-    arrival("a", at(0), vec![event("a", key, "A"), event("a", "other", "A")])
+    arrival(
+        "a",
+        at(0),
+        vec![event("a", key, "A"), event("a", "other", "A")],
+    )
 }
 
 /// Accepts until it works, as a sender would.
@@ -32,13 +36,20 @@ async fn retry(store: &Subject, arrival: Arrival) -> Receipted {
             tokio::task::yield_now().await;
         }
     };
-    timeout(TOO_LONG, trying).await.expect("intake comes back by itself")
+    timeout(TOO_LONG, trying)
+        .await
+        .expect("intake comes back by itself")
 }
 
 /// Ends every session of the store's in this database, as a restart or a failover would.
 async fn end_sessions(database: &Database) {
     let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1 AND application_name = 'hapax'";
-    database.server_client().await.query(end, &[&database.name()]).await.expect("the server obeys");
+    database
+        .server_client()
+        .await
+        .query(end, &[&database.name()])
+        .await
+        .expect("the server obeys");
 }
 
 /// A1, A3: a commit that did not wait for its standby is not acknowledged, on either way of accepting. The server's own
@@ -57,7 +68,10 @@ fn a_cancelled_wait_for_the_standby_is_no_ack() {
             let error = store.accept(arrival).await.expect_err("no ack");
             assert_eq!(error.kind(), StoreErrorKind::CommitUnknown);
         }
-        client.batch_execute("DROP TRIGGER warn ON hapax.event").await.expect("the server obeys");
+        client
+            .batch_execute("DROP TRIGGER warn ON hapax.event")
+            .await
+            .expect("the server obeys");
         // The sender's retry is acknowledged, and there is one event: the row was there all along.
         assert_eq!(retry(&store, one("k1")).await, Receipted::Duplicate);
         assert_eq!(retry(&store, two("k2")).await, Receipted::Duplicate);
@@ -72,10 +86,16 @@ fn a_commit_that_takes_too_long_is_unknown() {
         options.commit_wait = Duration::from_millis(50);
         let store: Subject = Arc::new(PostgresStore::open(options).await.expect("the store opens"));
         let client = database.client().await;
-        client.batch_execute("BEGIN; LOCK TABLE hapax.identity IN SHARE MODE").await.expect("the server obeys");
+        client
+            .batch_execute("BEGIN; LOCK TABLE hapax.identity IN SHARE MODE")
+            .await
+            .expect("the server obeys");
         let error = store.accept(one("k")).await.expect_err("no ack");
         assert_eq!(error.kind(), StoreErrorKind::CommitUnknown);
-        client.batch_execute("ROLLBACK").await.expect("the server obeys");
+        client
+            .batch_execute("ROLLBACK")
+            .await
+            .expect("the server obeys");
         retry(&store, one("k")).await;
         assert_eq!(store.stats().await.expect("the store counts").events, 1);
     });
@@ -89,17 +109,36 @@ fn hanging_commits_do_not_use_up_the_server() {
         options.commit_wait = Duration::from_millis(20);
         let store: Subject = Arc::new(PostgresStore::open(options).await.expect("the store opens"));
         let client = database.client().await;
-        client.batch_execute("BEGIN; LOCK TABLE hapax.identity IN SHARE MODE").await.expect("the server obeys");
+        client
+            .batch_execute("BEGIN; LOCK TABLE hapax.identity IN SHARE MODE")
+            .await
+            .expect("the server obeys");
         let racing = (0..50).map(|n| {
             let store = store.clone();
-            async move { store.accept(one(&format!("k{n}"))).await.expect_err("no ack").kind() }
+            async move {
+                store
+                    .accept(one(&format!("k{n}")))
+                    .await
+                    .expect_err("no ack")
+                    .kind()
+            }
         });
         let kinds = all(racing).await;
         assert!(kinds.contains(&StoreErrorKind::CommitUnknown));
         let sessions = "SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND application_name = 'hapax'";
-        let row = client.query_one(sessions, &[&database.name()]).await.expect("the server answers");
-        assert!(row.get::<_, i64>(0) <= 7, "{} sessions", row.get::<_, i64>(0));
-        client.batch_execute("ROLLBACK").await.expect("the server obeys");
+        let row = client
+            .query_one(sessions, &[&database.name()])
+            .await
+            .expect("the server answers");
+        assert!(
+            row.get::<_, i64>(0) <= 7,
+            "{} sessions",
+            row.get::<_, i64>(0)
+        );
+        client
+            .batch_execute("ROLLBACK")
+            .await
+            .expect("the server obeys");
         retry(&store, one("k")).await;
     });
 }
@@ -114,7 +153,10 @@ fn lost_connections_are_opened_again() {
             end_sessions(&database).await;
             assert_eq!(retry(&store, one("k")).await, Receipted::Duplicate);
         }
-        assert_eq!(store.sighted("a", "k", at(0)).await.ok().flatten(), Some(first));
+        assert_eq!(
+            store.sighted("a", "k", at(0)).await.ok().flatten(),
+            Some(first)
+        );
         assert_eq!(store.stats().await.expect("the store counts").events, 1);
     });
 }
@@ -126,16 +168,27 @@ fn a_database_that_is_away_is_unavailable_until_it_is_back() {
         let store: Subject = Arc::new(database.open().await);
         accept(&store, at(0), "k0", "A").await;
         let server = database.server_client().await;
-        let allow = |yes: bool| format!("ALTER DATABASE {} ALLOW_CONNECTIONS {yes}", database.name());
-        server.batch_execute(&allow(false)).await.expect("the server obeys");
+        let allow =
+            |yes: bool| format!("ALTER DATABASE {} ALLOW_CONNECTIONS {yes}", database.name());
+        server
+            .batch_execute(&allow(false))
+            .await
+            .expect("the server obeys");
         end_sessions(&database).await;
         let away = async {
             // The first ones may have been on their way when the connections went.
-            while store.accept(one("k1")).await.expect_err("no ack").kind() != StoreErrorKind::Unavailable {}
-            while store.ready().await.expect_err("not ready").kind() != StoreErrorKind::Unavailable {}
+            while store.accept(one("k1")).await.expect_err("no ack").kind()
+                != StoreErrorKind::Unavailable
+            {}
+            while store.ready().await.expect_err("not ready").kind() != StoreErrorKind::Unavailable
+            {
+            }
         };
         timeout(TOO_LONG, away).await.expect("it says so at once");
-        server.batch_execute(&allow(true)).await.expect("the server obeys");
+        server
+            .batch_execute(&allow(true))
+            .await
+            .expect("the server obeys");
         retry(&store, one("k1")).await;
         store.ready().await.expect("the store is ready");
     });
@@ -144,8 +197,15 @@ fn a_database_that_is_away_is_unavailable_until_it_is_back() {
 /// Promise 6: nobody there is *unavailable*.
 #[test]
 fn a_server_that_does_not_exist_is_unavailable() {
-    let options = Options::new("postgres://hapax@127.0.0.1:1/hapax", [0; 16], Arc::new(|| 0));
-    let refused = crate::runtime().block_on(PostgresStore::open(options)).err().expect("refused");
+    let options = Options::new(
+        "postgres://hapax@127.0.0.1:1/hapax",
+        [0; 16],
+        Arc::new(|| 0),
+    );
+    let refused = crate::runtime()
+        .block_on(PostgresStore::open(options))
+        .err()
+        .expect("refused");
     assert_eq!(refused.kind(), StoreErrorKind::Unavailable);
 }
 
@@ -155,16 +215,29 @@ fn more_than_can_wait_is_refused_and_the_rest_is_stored() {
     with_database(|database| async move {
         let store: Subject = Arc::new(database.open().await);
         let client = database.client().await;
-        client.batch_execute("BEGIN; LOCK TABLE hapax.identity IN SHARE MODE").await.expect("the server obeys");
+        client
+            .batch_execute("BEGIN; LOCK TABLE hapax.identity IN SHARE MODE")
+            .await
+            .expect("the server obeys");
         let mut racing = tokio::task::JoinSet::new();
         for n in 0..6_000 {
             let store = store.clone();
             racing.spawn(async move { store.accept(one(&format!("k{n}"))).await.map(|_| ()) });
         }
         // While nothing can be stored, only those are answered that found the queue full.
-        let first = racing.join_next().await.expect("there are some").expect("the task ends well");
-        assert_eq!(first.expect_err("refused").kind(), StoreErrorKind::Overloaded);
-        client.batch_execute("ROLLBACK").await.expect("the server obeys");
+        let first = racing
+            .join_next()
+            .await
+            .expect("there are some")
+            .expect("the task ends well");
+        assert_eq!(
+            first.expect_err("refused").kind(),
+            StoreErrorKind::Overloaded
+        );
+        client
+            .batch_execute("ROLLBACK")
+            .await
+            .expect("the server obeys");
         let mut stored = 0;
         while let Some(answer) = racing.join_next().await {
             match answer.expect("the task ends well") {
@@ -173,6 +246,9 @@ fn more_than_can_wait_is_refused_and_the_rest_is_stored() {
             }
         }
         assert!(stored >= 4_096, "{stored}");
-        assert_eq!(store.stats().await.expect("the store counts").events, stored);
+        assert_eq!(
+            store.stats().await.expect("the store counts").events,
+            stored
+        );
     });
 }

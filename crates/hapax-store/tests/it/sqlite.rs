@@ -13,9 +13,22 @@ pub(crate) fn open(folder: &Path) -> Result<SqliteStore, hapax_store::StoreError
 }
 
 /// The same; a new store gets this id.
-pub(crate) fn open_as(folder: &Path, new_store_id: [u8; 16]) -> Result<SqliteStore, hapax_store::StoreError> {
-    let disk = DiskLimits { free_bytes_min: 0, ballast_bytes: 0 };
-    SqliteStore::open(&folder.join("hapax.db"), Options { new_store_id, clock: still_clock(), disk })
+pub(crate) fn open_as(
+    folder: &Path,
+    new_store_id: [u8; 16],
+) -> Result<SqliteStore, hapax_store::StoreError> {
+    let disk = DiskLimits {
+        free_bytes_min: 0,
+        ballast_bytes: 0,
+    };
+    SqliteStore::open(
+        &folder.join("hapax.db"),
+        Options {
+            new_store_id,
+            clock: still_clock(),
+            disk,
+        },
+    )
 }
 
 fn run<F, Fut>(check: F)

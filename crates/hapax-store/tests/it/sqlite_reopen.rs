@@ -34,10 +34,25 @@ fn remembers(folder: &Path, life: &Life, deliveries: u32) {
     with_store(folder, async |store| {
         for (key, event) in life {
             let detail = detail(&store, *event).await;
-            assert_eq!((detail.event.delivery_count, detail.deliveries.len()), (deliveries, deliveries as usize), "{key}");
-            assert_eq!(store.sighted("a", key, at(1)).await.expect("the store reads"), Some(*event), "{key}");
+            assert_eq!(
+                (detail.event.delivery_count, detail.deliveries.len()),
+                (deliveries, deliveries as usize),
+                "{key}"
+            );
+            assert_eq!(
+                store
+                    .sighted("a", key, at(1))
+                    .await
+                    .expect("the store reads"),
+                Some(*event),
+                "{key}"
+            );
             let again = accept(&store, at(1), key, "A").await;
-            assert_eq!((again.event, again.sighting), (*event, Receipted::Duplicate), "{key}");
+            assert_eq!(
+                (again.event, again.sighting),
+                (*event, Receipted::Duplicate),
+                "{key}"
+            );
         }
         assert_eq!(store.stats().await.expect("the store counts").keys_twice, 0);
     });

@@ -76,7 +76,10 @@ pub(super) fn verifier(
     let found = texts.map_or(&[][..], |texts| &texts.found);
     let secrets = found.iter().map(|text| Secret::new(text.value.as_bytes()));
     match Verifier::new(scheme.clone(), secrets.collect()) {
-        Ok(verifier) => fits.then_some(verifier),
+        Ok(verifier) => fits.then(|| match &raw.verify_token {
+            Some(token) => verifier.with_verify_token(Secret::new(token.value.as_bytes())),
+            None => verifier,
+        }),
         Err(error) => {
             refuse_secret(scan, raw, kind, error);
             None

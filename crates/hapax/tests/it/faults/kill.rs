@@ -1,6 +1,7 @@
 //! `kill -9` under load, again and again: whatever was acknowledged is there once, on either store, whatever becomes of the key
 //! index in between.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
@@ -13,6 +14,7 @@ use hapax_store::nouns::StoreStats;
 use hapax_store::sqlite::{DiskLimits, Options, SqliteStore};
 
 use crate::support::acks::{Acks, Told};
+use crate::support::client::Connection;
 use crate::support::lots::Lots;
 use crate::support::sender::Sender;
 use crate::support::server::{Server, start_and_kill};
@@ -88,7 +90,7 @@ fn load_and_kill(server: Server, cycle: usize, acks: &mut Acks, lots: &mut Lots)
             .map(|sender| {
                 let now = now.clone();
                 let mut lots = Lots::new(lots.draw());
-                let (server, known, answers) = (&server, &known, &answers);
+                let (server, known, answers) = (server.address(), &known, &answers);
                 let answered = move || {
                     if answers.fetch_add(1, Ordering::Relaxed) + 1 == kill_at {
                         let _ = now.send(());
@@ -113,10 +115,10 @@ fn load_and_kill(server: Server, cycle: usize, acks: &mut Acks, lots: &mut Lots)
 }
 
 /// One sender: until the connection breaks, or all is sent.
-fn send(server: &Server, prefix: &str, known: &[String], lots: &mut Lots, answered: impl Fn()) -> Vec<(String, Told)> {
+fn send(server: SocketAddr, prefix: &str, known: &[String], lots: &mut Lots, answered: impl Fn()) -> Vec<(String, Told)> {
     let sender = Sender::to("billing");
     let mut heard: Vec<(String, Told)> = Vec::new();
-    let Ok(mut connection) = server.try_connect() else { return heard };
+    let Ok(mut connection) = Connection::open(server) else { return heard };
     for n in 0..REQUESTS_MAX {
         let name = match lots.below(8) {
             // As a provider that tries again what was acknowledged in an earlier life of the server, or just now.
