@@ -124,92 +124,67 @@ pub async fn limits_are_kept_within_their_bounds(store: Subject) {
     }
 }
 
+/// Five events that differ in what filters look at, oldest first.
+async fn five(store: &Subject) -> [EventId; 5] {
+    let plain = event("a", "k0", "A");
+    let other_source = event("b", "k0", "A");
+    let mut untyped = event("a", "k2", "A");
+    untyped.event_type = None;
+    let mut about = event("a", "k3", "A");
+    about.entity = Some("cus_1".into());
+    let mut waiting = event("a", "k4", "A");
+    waiting.review = Some(review());
+    [
+        accept_one(store, "a", at(0), plain).await.event,
+        accept_one(store, "b", at(1), other_source).await.event,
+        accept_one(store, "a", at(2), untyped).await.event,
+        accept_one(store, "a", at(3), about).await.event,
+        accept_one(store, "a", at(4), waiting).await.event,
+    ]
+}
+
 /// Each part of a filter on its own, and two together.
 pub async fn every_filter_narrows_to_what_fits(store: Subject) {
-    let plain = accept(&store, at(0), "k0", "A").await.event;
-    let other_source = accept_one(&store, "b", at(1), event("b", "k0", "A"))
-        .await
-        .event;
-    let mut new = event("a", "k2", "A");
-    new.event_type = None;
-    let untyped = accept_one(&store, "a", at(2), new).await.event;
-    let mut new = event("a", "k3", "A");
-    new.entity = Some("cus_1".into());
-    let about = accept_one(&store, "a", at(3), new).await.event;
-    let mut new = event("a", "k4", "A");
-    new.review = Some(review());
-    let waiting = accept_one(&store, "a", at(4), new).await.event;
-    let f = EventFilter::default();
-    let text = |text: &str| Some(text.to_owned());
+    let [plain, other_source, untyped, about, waiting] = five(&store).await;
+    let all = EventFilter::default;
+    let source = |source: &str| EventFilter {
+        source: Some(source.into()),
+        ..all()
+    };
+    let kind = |kind: &str| EventFilter {
+        event_type: Some(kind.into()),
+        ..all()
+    };
+    let status = |status| EventFilter {
+        status: Some(status),
+        ..all()
+    };
+    let key = |key: &str| EventFilter {
+        key: Some(key.into()),
+        ..all()
+    };
+    let entity = |entity: &str| EventFilter {
+        entity: Some(entity.into()),
+        ..all()
+    };
+    let both = EventFilter {
+        source: Some("b".into()),
+        ..key("k0")
+    };
     let table: Vec<(EventFilter, Vec<EventId>)> = vec![
+        (all(), vec![waiting, about, untyped, other_source, plain]),
+        (source("a"), vec![waiting, about, untyped, plain]),
+        (source("c"), vec![]),
         (
-            f.clone(),
-            vec![waiting, about, untyped, other_source, plain],
-        ),
-        (
-            EventFilter {
-                source: text("a"),
-                ..f.clone()
-            },
-            vec![waiting, about, untyped, plain],
-        ),
-        (
-            EventFilter {
-                source: text("c"),
-                ..f.clone()
-            },
-            vec![],
-        ),
-        (
-            EventFilter {
-                event_type: text("invoice.paid"),
-                ..f.clone()
-            },
+            kind("invoice.paid"),
             vec![waiting, about, other_source, plain],
         ),
-        (
-            EventFilter {
-                status: Some(EventStatus::NeedsReview),
-                ..f.clone()
-            },
-            vec![waiting],
-        ),
-        (
-            EventFilter {
-                status: Some(EventStatus::Dead),
-                ..f.clone()
-            },
-            vec![],
-        ),
-        (
-            EventFilter {
-                key: text("k0"),
-                ..f.clone()
-            },
-            vec![other_source, plain],
-        ),
-        (
-            EventFilter {
-                key: text("k0"),
-                source: text("b"),
-                ..f.clone()
-            },
-            vec![other_source],
-        ),
-        (
-            EventFilter {
-                key: text("k"),
-                ..f.clone()
-            },
-            vec![],
-        ),
-        (
-            EventFilter {
-                entity: text("cus_1"),
-                ..f.clone()
-            },
-            vec![about],
-        ),
+        (status(EventStatus::NeedsReview), vec![waiting]),
+        (status(EventStatus::Dead), vec![]),
+        (key("k0"), vec![other_source, plain]),
+        (both, vec![other_source]),
+        (key("k"), vec![]),
+        (entity("cus_1"), vec![about]),
     ];
     for (filter, expected) in table {
         let (rows, next) = page(&store, &filter, PageFrom::Newest, 10).await;

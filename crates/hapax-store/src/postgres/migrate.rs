@@ -37,7 +37,8 @@ pub(super) async fn migrate(pool: &Pool, new_store_id: [u8; 16]) -> Result<(), S
             Some(known) if **known == checksum => {}
             Some(_) => {
                 return refuse(&format!(
-                    "migration {name} in this database is not the one this version knows; it was made by a build that was never released"
+                    "migration {name} in this database is not the one this version knows; it was made by a build \
+                     that was never released"
                 ));
             }
             None => apply(&taken, at as i32 + 1, name, text, &checksum).await?,

@@ -10,5 +10,6 @@ mod config_problems;
 mod config_secrets;
 mod errors;
 mod faults;
+mod inbox;
 mod program;
 mod support;

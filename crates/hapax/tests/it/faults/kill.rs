@@ -26,8 +26,8 @@ const CYCLES: usize = 24;
 const SENDERS: usize = 6;
 /// Requests of one sender per cycle, if the server lives that long.
 const REQUESTS_MAX: usize = 80;
-/// A start that is itself killed takes up to about so many steps of [`Lots::linger`]; a whole start takes longer.
-const START_STEPS: usize = 20_000_000;
+/// A start that is itself killed takes up to about so many steps of [`Lots::linger`], as long as a whole start.
+const START_STEPS: usize = 600_000;
 /// As long as a few commits take.
 const COMMIT_STEPS: usize = 200_000;
 

@@ -32,6 +32,11 @@ impl Answer {
         values.next().map(|(_, value)| value.trim())
     }
 
+    /// The body as it came.
+    pub(crate) fn body(&self) -> &[u8] {
+        &self.body
+    }
+
     /// The body as JSON.
     #[track_caller]
     pub(crate) fn json(&self) -> serde_json::Value {
