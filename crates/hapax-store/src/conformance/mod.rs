@@ -8,6 +8,7 @@ pub mod accept;
 pub mod caps;
 pub mod database;
 pub mod differential;
+pub mod effects;
 pub mod expiry;
 pub mod life;
 pub mod reads;
@@ -16,6 +17,8 @@ pub mod sample;
 
 /// Makes a test of every check. `$run` is the absolute path of a function that calls what it is given with an empty store:
 /// `fn run<F, Fut>(check: F) where F: FnOnce(Arc<dyn Store>) -> Fut, Fut: Future<Output = ()>`.
+/// With `effects` before it, the checks of [`effects`]: `F: FnOnce(Arc<dyn Store>, Dial) -> Fut`, with a store whose leases
+/// end by the dial.
 #[macro_export]
 macro_rules! conformance_tests {
     ($run:path) => {
@@ -67,6 +70,24 @@ macro_rules! conformance_tests {
             steps_say_more_until_all_is_gone,
             a_reaped_key_is_free_and_a_taken_one_is_not,
             a_duplicate_is_known_after_its_bytes_are_gone,
+        );
+    };
+    (effects $run:path) => {
+        $crate::conformance_tests!(@ $run; effects:
+            effects_are_planned_with_their_event,
+            a_claim_is_held_by_one_until_its_lease_ends,
+            a_settled_effect_is_done_for_good,
+            a_late_settlement_changes_nothing_and_is_kept,
+            a_lost_worker_leaves_what_the_class_says,
+            a_retry_waits_for_its_time_and_an_end_is_an_end,
+            the_earliest_come_first,
+            a_repeatable_effect_may_be_born_claimed,
+            two_events_share_one_effect,
+            names_do_not_share_keys,
+            a_claim_can_be_extended_released_or_skipped,
+            an_unknown_effect_is_said_to_be_unknown,
+            an_effects_key_outlives_every_event_that_calls_for_it,
+            racing_claims_never_share_an_effect,
         );
     };
     (@ $run:path; $subject:ident: $($check:ident,)+) => {

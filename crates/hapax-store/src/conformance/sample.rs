@@ -1,6 +1,7 @@
 //! Small arrivals to check stores with.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use bytes::Bytes;
 use hapax_ledger::event::KeyOrigin;
@@ -32,6 +33,29 @@ pub fn at(seconds: i64) -> Time {
 /// A clock that stands still at the beginning, for stores whose leases nobody looks at.
 pub fn still_clock() -> Clock {
     Arc::new(|| at(0))
+}
+
+/// A clock that stands where a check has set it; it begins at the beginning.
+#[derive(Clone, Debug)]
+pub struct Dial(Arc<AtomicI64>);
+
+impl Default for Dial {
+    fn default() -> Dial {
+        Dial(Arc::new(AtomicI64::new(at(0).micros())))
+    }
+}
+
+impl Dial {
+    /// Sets it.
+    pub fn set(&self, time: Time) {
+        self.0.store(time.micros(), Ordering::SeqCst);
+    }
+
+    /// The clock that it sets.
+    pub fn clock(&self) -> Clock {
+        let dial = self.0.clone();
+        Arc::new(move || Time::from_micros(dial.load(Ordering::SeqCst)))
+    }
 }
 
 /// An event of `source` with this key and body.

@@ -49,11 +49,18 @@ impl Group {
         self.stale = true;
     }
 
+    /// May anything be decided on what is known here? If not, not even a repeat: settling it would tell the index that it
+    /// has read rows which it has not.
+    pub(super) fn usable(&self) -> Result<(), StoreError> {
+        match self.stale {
+            true => Err(StoreError::new(StoreErrorKind::Unavailable, "the database has to be reopened first")),
+            false => Ok(()),
+        }
+    }
+
     /// A row number that was never given before.
     pub(super) fn give_row(&mut self) -> Result<i64, StoreError> {
-        if self.stale {
-            return Err(StoreError::new(StoreErrorKind::Unavailable, "the database has to be reopened first"));
-        }
+        self.usable()?;
         let row = self.next_row;
         self.next_row += 1;
         Ok(row)

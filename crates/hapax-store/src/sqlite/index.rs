@@ -3,9 +3,14 @@
 //! Rules that keep it honest: it is written only after COMMIT, keys and watermark in one batch; every hit is
 //! confirmed against its row by the caller; it carries the database's store id and epoch, and if they differ, or if it
 //! claims to have read further than the database reaches (a restored backup), it is rebuilt before the store is ready.
-//! It needs no sync of its own: what a crash takes from its end is read again from the database.
+//! It needs no sync of its own: what a crash takes from its end is read again from the database. A failed write closes it for good
+//! (the library refuses everything from then on), so the writer has it opened anew before it goes on.
 
+use std::error::Error;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use fjall::{Database, Keyspace, KeyspaceCreateOptions};
 use hapax_ledger::key::KeyHash;
@@ -58,10 +63,16 @@ pub(super) struct Additions {
     pub(super) latest: Vec<(i64, Latest)>,
 }
 
-/// Keys to rows, and events to their latest delivery.
+/// Keys to rows, and events to their latest delivery. Clones are the same index, also after it was opened anew.
 #[derive(Clone)]
 pub(super) struct KeyIndex {
     path: PathBuf,
+    open: Arc<RwLock<Option<Open>>>,
+    failed: Arc<AtomicBool>,
+}
+
+/// The index's files, locked for this process as long as the value lives.
+struct Open {
     db: Database,
     keys: Keyspace,
     latest: Keyspace,
@@ -71,56 +82,57 @@ pub(super) struct KeyIndex {
 impl KeyIndex {
     /// Opens the index in the folder `path`, or makes an empty one; one that cannot be read is thrown away.
     pub(super) fn open(path: &Path) -> Result<KeyIndex, StoreError> {
-        match KeyIndex::open_existing(path) {
-            Ok(index) => Ok(index),
-            Err(error) => {
-                tracing::warn!(%error, "the key index cannot be read and will be rebuilt");
-                KeyIndex::discard(path)?;
-                KeyIndex::open_existing(path)
-            }
-        }
+        let open = Open::or_empty(path)?;
+        Ok(KeyIndex {
+            path: path.to_owned(),
+            open: Arc::new(RwLock::new(Some(open))),
+            failed: Arc::new(AtomicBool::new(false)),
+        })
     }
 
-    fn open_existing(path: &Path) -> Result<KeyIndex, StoreError> {
-        let open = || -> fjall::Result<KeyIndex> {
-            let db = Database::builder(path)
-                .cache_size(CACHE_BYTES)
-                .max_journaling_size(JOURNAL_BYTES)
-                .worker_threads(WORKERS)
-                // What a crash takes from the journal's buffer is read again from the database.
-                .manual_journal_persist(true)
-                .open()?;
-            let keys = db.keyspace("keys", || {
-                KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES)
-            })?;
-            let latest = db.keyspace("latest", || {
-                KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES)
-            })?;
-            let meta = db.keyspace("meta", KeyspaceCreateOptions::default)?;
-            Ok(KeyIndex { path: path.to_owned(), db, keys, latest, meta })
+    /// Throws away all that it knows.
+    pub(super) fn empty(&self) -> Result<(), StoreError> {
+        let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        *open = None;
+        discard(&self.path)?;
+        *open = Some(Open::existing(&self.path).map_err(index_error)?);
+        Ok(())
+    }
+
+    /// If anything in it failed, closes it and opens it anew. It may know less then; the caller has it catch up.
+    pub(super) fn renew_if_failed(&self) -> Result<(), StoreError> {
+        if !self.failed.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let stamp = self.stamp().ok().flatten();
+        {
+            let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+            // First of all, since it holds the folder's lock.
+            *open = None;
+            *open = Some(Open::or_empty(&self.path)?);
+        }
+        match stamp {
+            Some(stamp) if self.stamp()? != Some(stamp) => self.set_stamp(stamp)?,
+            _ => {}
+        }
+        self.failed.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn with<T>(&self, ask: impl FnOnce(&Open) -> fjall::Result<T>) -> Result<T, StoreError> {
+        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(open) = open.as_ref() else {
+            return Err(StoreError::new(StoreErrorKind::Unavailable, "the key index could not be opened again"));
         };
-        open().map_err(index_error)
-    }
-
-    fn discard(path: &Path) -> Result<(), StoreError> {
-        match std::fs::remove_dir_all(path) {
-            Ok(()) => Ok(()),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(StoreError::new(StoreErrorKind::Unavailable, "cannot clear the key index").caused_by(error)),
-        }
-    }
-
-    /// An empty index in place of this one.
-    pub(super) fn emptied(self) -> Result<KeyIndex, StoreError> {
-        let path = self.path.clone();
-        drop(self);
-        KeyIndex::discard(&path)?;
-        KeyIndex::open_existing(&path)
+        ask(open).map_err(|error| {
+            self.failed.store(true, Ordering::Relaxed);
+            index_error(error)
+        })
     }
 
     /// Which database it belongs to.
     pub(super) fn stamp(&self) -> Result<Option<Stamp>, StoreError> {
-        let bytes = self.meta.get(STAMP).map_err(index_error)?;
+        let bytes = self.with(|open| open.meta.get(STAMP))?;
         Ok(bytes.and_then(|bytes| {
             let (store_id, epoch) = bytes.split_first_chunk::<16>()?;
             Some(Stamp { store_id: *store_id, epoch: u32::from_be_bytes(epoch.try_into().ok()?) })
@@ -131,13 +143,15 @@ impl KeyIndex {
     pub(super) fn set_stamp(&self, stamp: Stamp) -> Result<(), StoreError> {
         let mut bytes = stamp.store_id.to_vec();
         bytes.extend_from_slice(&stamp.epoch.to_be_bytes());
-        self.meta.insert(STAMP, bytes).map_err(index_error)?;
-        self.db.persist(fjall::PersistMode::SyncAll).map_err(index_error)
+        self.with(|open| {
+            open.meta.insert(STAMP, bytes)?;
+            open.db.persist(fjall::PersistMode::SyncAll)
+        })
     }
 
     /// How far it has read.
     pub(super) fn watermark(&self) -> Result<Watermark, StoreError> {
-        let bytes = self.meta.get(WATERMARK).map_err(index_error)?;
+        let bytes = self.with(|open| open.meta.get(WATERMARK))?;
         let parts = bytes.as_deref().and_then(<[u8]>::split_first_chunk::<8>);
         Ok(parts.map_or_else(Watermark::default, |(event, delivery)| Watermark {
             event: i64::from_be_bytes(*event),
@@ -147,13 +161,13 @@ impl KeyIndex {
 
     /// The row that held this key when it was last written; to be confirmed.
     pub(super) fn get(&self, key: KeyHash) -> Result<Option<i64>, StoreError> {
-        let row = self.keys.get(key.bytes()).map_err(index_error)?;
+        let row = self.with(|open| open.keys.get(key.bytes()))?;
         Ok(row.and_then(|bytes| Some(i64::from_be_bytes(bytes.as_ref().try_into().ok()?))))
     }
 
     /// The latest delivery of an event, if it had more than one.
     pub(super) fn latest(&self, event: i64) -> Result<Option<Latest>, StoreError> {
-        let bytes = self.latest.get(event.to_be_bytes()).map_err(index_error)?;
+        let bytes = self.with(|open| open.latest.get(event.to_be_bytes()))?;
         Ok(bytes.and_then(|bytes| {
             let (row, counts) = bytes.split_first_chunk::<8>()?;
             let (n, conflicts) = counts.split_first_chunk::<4>()?;
@@ -167,39 +181,97 @@ impl KeyIndex {
 
     /// Records what committed rows say and how far that goes, in one batch.
     pub(super) fn put(&self, added: &Additions, watermark: Watermark) -> Result<(), StoreError> {
-        let mut batch = self.db.batch();
-        for (key, row) in &added.keys {
-            batch.insert(&self.keys, key.bytes(), row.to_be_bytes());
-        }
-        for (event, latest) in &added.latest {
-            let mut value = [0; 16];
-            value[..8].copy_from_slice(&latest.row.to_be_bytes());
-            value[8..12].copy_from_slice(&latest.n.to_be_bytes());
-            value[12..].copy_from_slice(&latest.conflicts.to_be_bytes());
-            batch.insert(&self.latest, event.to_be_bytes(), value);
-        }
         let mut mark = [0; 16];
         mark[..8].copy_from_slice(&watermark.event.to_be_bytes());
         mark[8..].copy_from_slice(&watermark.delivery.to_be_bytes());
-        batch.insert(&self.meta, WATERMARK, mark);
-        batch.commit().map_err(index_error)
+        self.with(|open| {
+            let mut batch = open.db.batch();
+            for (key, row) in &added.keys {
+                batch.insert(&open.keys, key.bytes(), row.to_be_bytes());
+            }
+            for (event, latest) in &added.latest {
+                let mut value = [0; 16];
+                value[..8].copy_from_slice(&latest.row.to_be_bytes());
+                value[8..12].copy_from_slice(&latest.n.to_be_bytes());
+                value[12..].copy_from_slice(&latest.conflicts.to_be_bytes());
+                batch.insert(&open.latest, event.to_be_bytes(), value);
+            }
+            batch.insert(&open.meta, WATERMARK, mark);
+            batch.commit()
+        })
     }
 
     /// Forgets keys whose rows are gone, unless another row has taken the key since, and the deliveries of such events.
     pub(super) fn forget(&self, entries: &[(KeyHash, i64)]) -> Result<(), StoreError> {
-        let mut batch = self.db.batch();
-        for (key, row) in entries {
-            if self.get(*key)? == Some(*row) {
-                batch.remove(&self.keys, key.bytes());
+        self.with(|open| {
+            let mut batch = open.db.batch();
+            for (key, row) in entries {
+                if open.keys.get(key.bytes())?.is_some_and(|held| *held == row.to_be_bytes()) {
+                    batch.remove(&open.keys, key.bytes());
+                }
+                batch.remove(&open.latest, row.to_be_bytes());
             }
-            batch.remove(&self.latest, row.to_be_bytes());
-        }
-        batch.commit().map_err(index_error)
+            batch.commit()
+        })
     }
 
     /// Bytes on disk.
     pub(super) fn bytes(&self) -> u64 {
-        self.db.disk_space().unwrap_or(0)
+        self.with(|open| open.db.disk_space()).unwrap_or(0)
+    }
+}
+
+impl Open {
+    /// Opens what is there, or an empty index; one that cannot be read is thrown away.
+    fn or_empty(path: &Path) -> Result<Open, StoreError> {
+        match Open::existing(path) {
+            Ok(open) => Ok(open),
+            Err(error) if is_passing(&error) => Err(index_error(error)),
+            Err(error) => {
+                tracing::warn!(%error, "the key index cannot be read and will be rebuilt");
+                discard(path)?;
+                Open::existing(path).map_err(index_error)
+            }
+        }
+    }
+
+    fn existing(path: &Path) -> fjall::Result<Open> {
+        let db = Database::builder(path)
+            .cache_size(CACHE_BYTES)
+            .max_journaling_size(JOURNAL_BYTES)
+            .worker_threads(WORKERS)
+            // What a crash takes from the journal's buffer is read again from the database.
+            .manual_journal_persist(true)
+            .open()?;
+        let keys = db.keyspace("keys", || {
+            KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES)
+        })?;
+        let latest = db.keyspace("latest", || {
+            KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES)
+        })?;
+        let meta = db.keyspace("meta", KeyspaceCreateOptions::default)?;
+        Ok(Open { db, keys, latest, meta })
+    }
+}
+
+/// Says nothing against the files: there is no space now, or they are still held. A whole index is not thrown away for that.
+fn is_passing(error: &fjall::Error) -> bool {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        let kind = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+        if matches!(kind, Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded)) {
+            return true;
+        }
+        cause = error.source();
+    }
+    matches!(error, fjall::Error::Locked)
+}
+
+fn discard(path: &Path) -> Result<(), StoreError> {
+    match std::fs::remove_dir_all(path) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(StoreError::new(StoreErrorKind::Unavailable, "cannot clear the key index").caused_by(error)),
     }
 }
 

@@ -96,7 +96,7 @@ pub(super) struct Opened {
 pub(super) fn open(paths: &Paths, new_store_id: [u8; 16], clock: &Clock) -> Result<Opened, StoreError> {
     let mut db = writer(paths)?;
     migrate::migrate(&mut db)?;
-    let mut index = KeyIndex::open(&paths.index)?;
+    let index = KeyIndex::open(&paths.index)?;
     let known = stamp_of(&db)?;
     let trusted = known.is_some() && index.stamp()? == known;
     let epoch_before = known.map_or(0, |stamp| stamp.epoch);
@@ -110,7 +110,7 @@ pub(super) fn open(paths: &Paths, new_store_id: [u8; 16], clock: &Clock) -> Resu
         if known.is_some() {
             tracing::info!("the key index does not belong to this database file; rebuilding it");
         }
-        index = index.emptied()?;
+        index.empty()?;
     }
     catch_up(&db, &index)?;
     set_stamp(&db, stamp)?;

@@ -220,7 +220,7 @@ impl Work {
     fn step(&mut self, jobs: &mut Vec<Job>) {
         let mut answers = Vec::with_capacity(jobs.len());
         let mut state = GroupState { no_room: self.disk.room().err(), broken: None };
-        state.broken = self.db.execute_batch("BEGIN IMMEDIATE").map_err(sql_error).err();
+        state.broken = self.begin().err();
         let mut restart = false;
         let mut tx = Tx { db: &self.db, index: &self.index, group: &mut self.group, now: (self.clock)() };
         for job in jobs.drain(..) {
@@ -256,6 +256,11 @@ impl Work {
             }
             _ => answer_all(answers),
         }
+    }
+
+    fn begin(&self) -> Result<(), StoreError> {
+        self.group.usable()?;
+        self.db.execute_batch("BEGIN IMMEDIATE").map_err(sql_error)
     }
 
     fn commit(&self) -> Result<(), StoreError> {
@@ -295,6 +300,7 @@ impl Work {
             // After a failed sync the kernel may have dropped what it could not write, and a later sync would not notice. So
             // the log is copied whole into the database and begun anew before anything is built on it.
             db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(sql_error)?;
+            self.index.renew_if_failed()?;
             open::catch_up(&db, &self.index)?;
             self.group = Group::new(&db, &self.index, self.group.epoch())?;
             Ok(db)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hapax_store::Store;
-use hapax_store::conformance::sample::still_clock;
+use hapax_store::conformance::sample::{Dial, still_clock};
 use hapax_store::model::ModelStore;
 
 fn run<F, Fut>(check: F)
@@ -15,6 +15,17 @@ where
 }
 
 hapax_store::conformance_tests!(crate::model::run);
+
+fn run_effects<F, Fut>(check: F)
+where
+    F: FnOnce(Arc<dyn Store>, Dial) -> Fut,
+    Fut: Future<Output = ()>,
+{
+    let dial = Dial::default();
+    crate::runtime().block_on(check(Arc::new(ModelStore::new(dial.clock())), dial));
+}
+
+hapax_store::conformance_tests!(effects crate::model::run_effects);
 
 /// The comparison itself: the model agrees with itself.
 #[test]

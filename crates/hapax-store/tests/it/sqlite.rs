@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use hapax_store::Store;
-use hapax_store::conformance::sample::still_clock;
+use hapax_store::{Clock, Store};
+use hapax_store::conformance::sample::{Dial, still_clock};
 use hapax_store::sqlite::{DiskLimits, Options, SqliteStore};
 
 /// Opens a store in `folder`. No ballast: tests come in hundreds.
@@ -17,18 +17,25 @@ pub(crate) fn open_as(
     folder: &Path,
     new_store_id: [u8; 16],
 ) -> Result<SqliteStore, hapax_store::StoreError> {
+    open_with(folder, new_store_id, still_clock())
+}
+
+/// The same; leases end by this clock.
+pub(crate) fn open_with(
+    folder: &Path,
+    new_store_id: [u8; 16],
+    clock: Clock,
+) -> Result<SqliteStore, hapax_store::StoreError> {
     let disk = DiskLimits {
         free_bytes_min: 0,
         ballast_bytes: 0,
     };
-    SqliteStore::open(
-        &folder.join("hapax.db"),
-        Options {
-            new_store_id,
-            clock: still_clock(),
-            disk,
-        },
-    )
+    let options = Options {
+        new_store_id,
+        clock,
+        disk,
+    };
+    SqliteStore::open(&folder.join("hapax.db"), options)
 }
 
 fn run<F, Fut>(check: F)
@@ -45,6 +52,23 @@ where
 }
 
 hapax_store::conformance_tests!(crate::sqlite::run);
+
+fn run_effects<F, Fut>(check: F)
+where
+    F: FnOnce(Arc<dyn Store>, Dial) -> Fut,
+    Fut: Future<Output = ()>,
+{
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let dial = Dial::default();
+    crate::runtime().block_on(async {
+        let store = open_with(folder.path(), [7; 16], dial.clock()).expect("the store opens");
+        let store: Arc<dyn Store> = Arc::new(store);
+        check(store.clone(), dial).await;
+        store.close().await;
+    });
+}
+
+hapax_store::conformance_tests!(effects crate::sqlite::run_effects);
 
 /// A4, B1-B5, I1, I2: whatever is done to it, SQLite answers as the model does.
 #[test]

@@ -1,7 +1,8 @@
 /* Stands between the program and the kernel (LD_PRELOAD), for faults that only the kernel can make.
  *
  * It watches the files under $HAPAX_SHIM_WATCH. After every sync that succeeds it copies the file into
- * $HAPAX_SHIM_KEPT: what stands there is what a power cut would leave. A line per sync goes to $HAPAX_SHIM_FLAGS/syncs.
+ * $HAPAX_SHIM_KEPT: what stands there is what a power cut would leave. A deleted file goes from there when its folder is
+ * synced. A line per sync goes to $HAPAX_SHIM_FLAGS/syncs.
  *
  * A file in $HAPAX_SHIM_FLAGS switches a fault on as long as it is there; it holds a part of the paths it is for:
  *   full   writes fail with ENOSPC
@@ -12,6 +13,7 @@
  *
  * System calls are made directly, so that none of this calls itself. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -58,7 +60,7 @@ static int watched(int fd, char *path) {
     if (length <= 0) return 0;
     path[length] = 0;
     size_t prefix = strlen(watch);
-    return strncmp(path, watch, prefix) == 0 && path[prefix] == '/';
+    return strncmp(path, watch, prefix) == 0 && (path[prefix] == '/' || !path[prefix]);
 }
 
 static int flagged(const char *flag, const char *path) {
@@ -107,13 +109,31 @@ static int is_zero(const char *data, ssize_t size) {
     return 1;
 }
 
+/* A folder was synced: files that are no longer in it will not come back. */
+static void forget_deleted(const char *path) {
+    char name[PATH_MAX], there[PATH_MAX];
+    struct stat about;
+    snprintf(name, sizeof name, "%s%s", kept, path + strlen(watch));
+    DIR *folder = opendir(name);
+    if (!folder) return;
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        if (snprintf(there, sizeof there, "%s/%s", path, entry->d_name) >= (int)sizeof there) abort();
+        if (lstat(there, &about) == 0) continue;
+        if (snprintf(there, sizeof there, "%s/%s", name, entry->d_name) >= (int)sizeof there) abort();
+        unlink(there);
+    }
+    closedir(folder);
+}
+
 /* Copies the file to where a power cut would leave it, in one step. Read through its own descriptor where that is possible:
  * closing another one would let go of the locks that SQLite holds on the file. Holes stay holes. */
 static void keep(int fd, const char *path) {
     static __thread char data[64 * 1024];
     char target[PATH_MAX], fresh[PATH_MAX + 32];
     struct stat about;
-    if (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode)) return;
+    if (fstat(fd, &about) != 0) return;
+    if (S_ISDIR(about.st_mode)) forget_deleted(path);
+    if (!S_ISREG(about.st_mode)) return;
     int readable = (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR;
     int from = readable ? fd : raw_open(path, O_RDONLY | O_CLOEXEC);
     if (from < 0) return; /* it was deleted meanwhile */
