@@ -58,9 +58,13 @@ fn step(db: &Connection, restarter: &Restarter) -> Result<(), StoreError> {
     if restarter.frames_since_restart() < FRAMES_WORTH_COPYING {
         return Ok(());
     }
-    let frames: i64 = db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(1)).map_err(sql_error)?;
+    let (frames, copied): (i64, i64) =
+        db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| Ok((row.get(1)?, row.get(2)?))).map_err(sql_error)?;
     if frames >= FRAMES_RESTART {
         restarter.restart_log();
+    } else if frames == copied {
+        // All of it is in the database: if nobody reads from the log, the next commit starts it again by itself.
+        restarter.log_is_copied();
     }
     Ok(())
 }

@@ -47,6 +47,9 @@ impl Group {
     /// The database could not be reopened: refuse to decide anything on what is known here.
     pub(super) fn must_reopen(&mut self) {
         self.stale = true;
+        self.keys.clear();
+        self.latest.clear();
+        self.forgotten.clear();
     }
 
     /// May anything be decided on what is known here? If not, not even a repeat: settling it would tell the index that it

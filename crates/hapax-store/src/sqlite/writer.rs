@@ -90,6 +90,10 @@ impl Restarter {
         }
     }
 
+    pub(super) fn log_is_copied(&self) {
+        self.frames.store(0, Ordering::Relaxed);
+    }
+
     pub(super) fn frames_since_restart(&self) -> i64 {
         self.frames.load(Ordering::Relaxed)
     }
