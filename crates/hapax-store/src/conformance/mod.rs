@@ -58,7 +58,7 @@ macro_rules! conformance_tests {
             ids_that_were_never_given_find_nothing,
             keys_that_were_never_seen_are_not_sighted,
             pages_meet_without_gap_or_overlap_both_ways,
-            newest_comes_first_even_after_the_clock_jumped_back,
+            a_clock_that_jumped_back_hides_nothing_from_lists,
             limits_are_kept_within_their_bounds,
             every_filter_narrows_to_what_fits,
             times_include_their_beginning_and_exclude_their_end,

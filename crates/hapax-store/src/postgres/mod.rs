@@ -1,14 +1,14 @@
 //! The store for any number of nodes: PostgreSQL, from one server to what distributes its tables over many.
 //!
-//! - [`open`]: where the server is, and how to reach it
-//! - [`migrate`]: the shape of the database
-//! - [`pool`]: connections, and what their failures mean, with [`tls`], [`notice`] and [`fault`]
-//! - [`writer`]: the batcher; many requests share one commit
-//! - [`accept`]: new keys, one statement for all of them
-//! - [`known`]: keys that somebody holds, decided in [`decide`]
-//! - [`columns`], [`wire`]: how rows and values travel
-//! - [`read`]: lists and details
-//! - [`reap`]: deleting what has expired, in small steps
+//! - `open`: where the server is, and how to reach it
+//! - `migrate`: the shape of the database
+//! - `pool`: connections, and what their failures mean, with `tls`, `notice` and `fault`
+//! - `writer`: the batcher; many requests share one commit
+//! - `accept`: new keys, one statement for all of them
+//! - `known`: keys that somebody holds, decided in `decide`
+//! - `columns`, `wire`: how rows and values travel
+//! - `read`: lists and details
+//! - `reap`: deleting what has expired, in small steps
 //!
 //! The schema is called `hapax` and has no other name: a setting for it would have to be built into every statement, or kept
 //! in the session, which a transaction pooler does not allow. Two stores on one server are two databases.

@@ -88,15 +88,18 @@ async fn shard_with_work(
     Ok(found.first().map(|row| row.get(0)))
 }
 
-/// Begins the transaction. The event's lock guards its bytes against other reapers.
+/// Begins the transaction. The event's lock guards its bytes against other reapers. `LATERAL` with a limit of its own keeps the
+/// planner to the index's order: with all of a shard due it would rather join and sort the whole shard for each step.
 async fn reap_payloads(taken: &Taken, params: &[Param<'_>]) -> Result<u32, StoreError> {
     let gone = taken
         .begin(
             "WITH due AS (
-                 SELECT e.id FROM hapax.payload p JOIN hapax.event e ON e.shard = p.shard AND e.id = p.event
-                 WHERE p.shard = $1 AND e.shard = $1 AND p.until <= $2 AND e.status = ANY ($3)
+                 SELECT e.id FROM hapax.payload p CROSS JOIN LATERAL (
+                     SELECT id FROM hapax.event WHERE shard = $1 AND id = p.event AND status = ANY ($3)
+                     LIMIT 1 FOR UPDATE SKIP LOCKED
+                 ) e
+                 WHERE p.shard = $1 AND p.until <= $2
                  ORDER BY p.until LIMIT $4
-                 FOR UPDATE OF e SKIP LOCKED
              ), conflicting AS (
                  UPDATE hapax.delivery d SET body = NULL FROM due
                  WHERE d.shard = $1 AND d.event = due.id AND d.body IS NOT NULL

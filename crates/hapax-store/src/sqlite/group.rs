@@ -89,6 +89,11 @@ impl Group {
         self.latest.insert(event, latest);
     }
 
+    /// Did an event of this transaction come again?
+    pub(super) fn has_deliveries(&self) -> bool {
+        !self.latest.is_empty()
+    }
+
     /// The row that holds a key: of this transaction, or as the index has it. To be confirmed by reading the row.
     pub(super) fn find(&self, index: &KeyIndex, key: KeyHash) -> Result<Option<i64>, StoreError> {
         match self.keys.get(&key) {

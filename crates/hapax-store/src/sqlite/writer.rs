@@ -240,6 +240,11 @@ impl Work {
             }
         }
         match state.broken.map_or_else(|| self.commit(), Err) {
+            // Whoever hears of a delivery may read it at once, and reads it through the index; of a new event nobody does.
+            Ok(()) if self.group.has_deliveries() => {
+                self.settle();
+                self.answer(answers);
+            }
             Ok(()) => {
                 self.answer(answers);
                 self.settle();

@@ -8,7 +8,7 @@ use hapax_store::Store;
 use hapax_store::postgres::{self, PostgresStore};
 use hapax_store::sqlite::{DiskLimits, Options, SqliteStore};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use super::api::{self, Api};
@@ -36,11 +36,13 @@ pub async fn run(config: Config, reload: Reload) -> anyhow::Result<()> {
         .with_context(|| format!("cannot listen on {}; is something else using the port?", config.listen))?;
     let store = open(&config.store).await?;
     let server = Server::new(config, store.clone()).await?;
+    // Before anybody hears that we listen: until then a signal ends the process, which is right while it only starts.
+    let signals = Signals::take()?;
     tracing::info!(address = %listener.local_addr()?, "listening");
     let (stop, stopping) = watch::channel(false);
     let serving = tokio::spawn(listen::run(listener, server.doors.clone(), stopping.clone()));
     let reaping = tokio::spawn(reap(store.clone(), stopping));
-    server.wait(&reload).await?;
+    server.wait(&reload, signals).await;
     tracing::info!("stopping: finishing what was taken");
     stop.send_replace(true);
     serving.await?;
@@ -82,6 +84,23 @@ pub struct Server {
     running: Running,
 }
 
+/// What the process is told from outside.
+struct Signals {
+    hup: Signal,
+    int: Signal,
+    term: Signal,
+}
+
+impl Signals {
+    fn take() -> std::io::Result<Signals> {
+        Ok(Signals {
+            hup: signal(SignalKind::hangup())?,
+            int: signal(SignalKind::interrupt())?,
+            term: signal(SignalKind::terminate())?,
+        })
+    }
+}
+
 /// Settings that only a restart can change.
 struct Running {
     listen: std::net::SocketAddr,
@@ -108,15 +127,12 @@ impl Server {
     }
 
     /// Reloads on SIGHUP, returns on SIGINT or SIGTERM.
-    async fn wait(&self, reload: &Reload) -> anyhow::Result<()> {
-        let mut hup = signal(SignalKind::hangup())?;
-        let mut int = signal(SignalKind::interrupt())?;
-        let mut term = signal(SignalKind::terminate())?;
+    async fn wait(&self, reload: &Reload, mut signals: Signals) {
         loop {
             tokio::select! {
-                _ = hup.recv() => self.reload(reload()).await,
-                _ = int.recv() => return Ok(()),
-                _ = term.recv() => return Ok(()),
+                _ = signals.hup.recv() => self.reload(reload()).await,
+                _ = signals.int.recv() => return,
+                _ = signals.term.recv() => return,
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -22,6 +23,10 @@ use crate::metrics::Metrics;
 
 /// Verifications of public-key signatures at a time; each takes tens of microseconds, on threads apart from intake.
 const SLOW_VERIFICATIONS_MAX: usize = 2;
+
+/// How long a sender is kept waiting so that the log can say what became of an unknown commit. A store that failed may well not
+/// answer, and the sender's own patience is running out.
+const LOOK_BACK_WAIT: Duration = Duration::from_secs(1);
 
 /// A request with its body read.
 pub struct Received {
@@ -212,27 +217,32 @@ impl Inbox {
         }
     }
 
-    /// Says what became of an unknown commit. The answer stays 5xx either way: that a row can be read does not
-    /// prove that it is on disk, and the sender's retry is what settles it (A3).
     async fn failed(&self, source: &Source, error: &StoreError, keys: Vec<String>, now: Time) -> Verdict {
         self.metrics.store_failed(error.kind());
-        if error.kind() == StoreErrorKind::CommitUnknown {
-            for key in keys {
-                let found = self.store.sighted(source.name(), &key, now).await;
-                match found {
-                    Ok(Some(event)) => {
-                        tracing::warn!(source = %source.name(), key, %event, "the commit is unknown, the event is there; the sender's retry will find it");
-                    }
-                    Ok(None) => {
-                        tracing::warn!(source = %source.name(), key, "the commit is unknown, the event is not there; the sender's retry will bring it");
-                    }
-                    Err(error) => {
-                        tracing::warn!(source = %source.name(), key, %error, "the commit is unknown, and the key cannot be looked up now");
-                    }
+        if error.kind() == StoreErrorKind::CommitUnknown
+            && tokio::time::timeout(LOOK_BACK_WAIT, self.look_back(source, keys, now)).await.is_err()
+        {
+            tracing::warn!(source = %source.name(), "the commit is unknown, and the store does not say in time what became of it");
+        }
+        Verdict::Failed(error.kind())
+    }
+
+    /// Says in the log what became of an unknown commit. The answer stays 5xx either way: that a row can be read does not
+    /// prove that it is on disk, and the sender's retry is what settles it (A3).
+    async fn look_back(&self, source: &Source, keys: Vec<String>, now: Time) {
+        for key in keys {
+            match self.store.sighted(source.name(), &key, now).await {
+                Ok(Some(event)) => {
+                    tracing::warn!(source = %source.name(), key, %event, "the commit is unknown, the event is there; the sender's retry will find it");
+                }
+                Ok(None) => {
+                    tracing::warn!(source = %source.name(), key, "the commit is unknown, the event is not there; the sender's retry will bring it");
+                }
+                Err(error) => {
+                    tracing::warn!(source = %source.name(), key, %error, "the commit is unknown, and the key cannot be looked up now");
                 }
             }
         }
-        Verdict::Failed(error.kind())
     }
 }
 

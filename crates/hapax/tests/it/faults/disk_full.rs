@@ -29,7 +29,13 @@ impl Scene {
     fn new() -> Scene {
         let shimmed = Shimmed::sqlite();
         let server = shimmed.site.start();
-        let mut scene = Scene { shimmed, server, sender: Sender::to("billing"), acks: Acks::default(), sent: 0 };
+        let mut scene = Scene {
+            shimmed,
+            server,
+            sender: Sender::to("billing"),
+            acks: Acks::default(),
+            sent: 0,
+        };
         for _ in 0..10 {
             assert!(scene.send_new().is_none());
         }
@@ -74,7 +80,13 @@ impl Scene {
 
     /// All is there now, known when it is sent again, and there after a crash, each event once.
     fn finish(self) {
-        let Scene { shimmed, server, sender, acks, sent } = self;
+        let Scene {
+            shimmed,
+            server,
+            sender,
+            acks,
+            sent,
+        } = self;
         assert_eq!(acks.len(), sent);
         acks.check(&server);
         acks.resend(&server, &sender);
@@ -102,7 +114,10 @@ fn a_disk_that_is_full_all_at_once_loses_nothing() {
     let mut scene = Scene::new();
     for fault in [Fault::Full(LOG), Fault::Full(ALL)] {
         let codes = scene.survive(fault);
-        assert!(codes.iter().all(|code| code == "H0207" || code == "H0205"), "{codes:?}");
+        assert!(
+            codes.iter().all(|code| code == "H0207" || code == "H0205"),
+            "{codes:?}"
+        );
         assert_eq!(codes[0], "H0207");
     }
     scene.finish();
@@ -123,7 +138,14 @@ fn a_key_index_without_space_falls_behind_and_catches_up() {
 #[test]
 fn a_disk_that_fills_up_again_and_again_loses_nothing() {
     let mut scene = Scene::new();
-    for fault in [Fault::Full(ALL), Fault::Low, Fault::Full(INDEX), Fault::Full(LOG), Fault::Low, Fault::Full(ALL)] {
+    for fault in [
+        Fault::Full(ALL),
+        Fault::Low,
+        Fault::Full(INDEX),
+        Fault::Full(LOG),
+        Fault::Low,
+        Fault::Full(ALL),
+    ] {
         scene.survive(fault);
     }
     scene.finish();

@@ -71,7 +71,9 @@ fn postgres_survives_kill_9_under_load() {
             finish(&site, &acks);
             acks.len()
         };
-        let acknowledged = tokio::task::spawn_blocking(work).await.expect("the checks hold");
+        let acknowledged = tokio::task::spawn_blocking(work)
+            .await
+            .expect("the checks hold");
         let stats = postgres_stats(&database).await;
         assert_eq!(stats.keys_twice, 0);
         assert!(stats.events >= acknowledged as u64);
@@ -84,51 +86,72 @@ fn load_and_kill(server: Server, cycle: usize, acks: &mut Acks, lots: &mut Lots)
     let kill_at = 1 + lots.below(SENDERS * REQUESTS_MAX * 2 / 3);
     let known = acks.names();
     let answers = AtomicUsize::new(0);
+    let address = server.address();
     let (now, moment) = channel();
     let heard: Vec<(String, Told)> = thread::scope(|scope| {
         let senders: Vec<_> = (0..SENDERS)
             .map(|sender| {
                 let now = now.clone();
                 let mut lots = Lots::new(lots.draw());
-                let (server, known, answers) = (server.address(), &known, &answers);
+                let (known, answers) = (&known, &answers);
                 let answered = move || {
                     if answers.fetch_add(1, Ordering::Relaxed) + 1 == kill_at {
                         let _ = now.send(());
                     }
                 };
-                scope.spawn(move || send(server, &format!("c{cycle}s{sender}"), known, &mut lots, answered))
+                scope.spawn(move || {
+                    send(
+                        address,
+                        &format!("c{cycle}s{sender}"),
+                        known,
+                        &mut lots,
+                        answered,
+                    )
+                })
             })
             .collect();
         drop(now);
         // If every sender came to its end first, the kill hits an idle server: also a moment.
         let _ = moment.recv();
         lots.linger(COMMIT_STEPS);
-        server.signal("KILL");
-        senders.into_iter().flat_map(|sender| sender.join().expect("a sender never fails")).collect()
+        server.kill();
+        senders
+            .into_iter()
+            .flat_map(|sender| sender.join().expect("a sender never fails"))
+            .collect()
     });
     for (name, told) in heard {
         if let Told::Acknowledged { id, .. } = told {
             acks.add(&name, id);
         }
     }
-    server.killed();
 }
 
 /// One sender: until the connection breaks, or all is sent.
-fn send(server: SocketAddr, prefix: &str, known: &[String], lots: &mut Lots, answered: impl Fn()) -> Vec<(String, Told)> {
+fn send(
+    server: SocketAddr,
+    prefix: &str,
+    known: &[String],
+    lots: &mut Lots,
+    answered: impl Fn(),
+) -> Vec<(String, Told)> {
     let sender = Sender::to("billing");
     let mut heard: Vec<(String, Told)> = Vec::new();
-    let Ok(mut connection) = Connection::open(server) else { return heard };
+    let Ok(mut connection) = Connection::open(server) else {
+        return heard;
+    };
     for n in 0..REQUESTS_MAX {
         let name = match lots.below(8) {
             // As a provider that tries again what was acknowledged in an earlier life of the server, or just now.
             0 if !known.is_empty() => known[lots.below(known.len())].clone(),
             1 if !heard.is_empty() => heard[lots.below(heard.len())].0.clone(),
-            // The same as what another sender sends, at about the same time.
-            2 => format!("evt_shared_{n}_{}", prefix.len()),
+            // The same as what other senders send, some of them at this moment.
+            2 => format!("evt_shared_{n}"),
             _ => format!("evt_{prefix}_{n}"),
         };
-        let Ok(answer) = connection.ask(&sender.request(&name)) else { return heard };
+        let Ok(answer) = connection.ask(&sender.request(&name)) else {
+            return heard;
+        };
         heard.push((name, Told::read(&answer)));
         answered();
     }
@@ -143,15 +166,26 @@ fn finish(site: &Site, acks: &Acks) {
     acks.check(&server);
     server.signal("TERM");
     assert!(server.wait().success());
-    assert!(acks.len() > CYCLES, "the load was no load: {} acks", acks.len());
+    assert!(
+        acks.len() > CYCLES,
+        "the load was no load: {} acks",
+        acks.len()
+    );
 }
 
 /// The cross-check, by a process of our own after the server has ended.
 fn sqlite_stats(site: &Site) -> StoreStats {
     let clock = std::sync::Arc::new(|| Time::from_micros(0));
-    let options = Options { clock, new_store_id: [0; 16], disk: DiskLimits::default() };
+    let options = Options {
+        clock,
+        new_store_id: [0; 16],
+        disk: DiskLimits::default(),
+    };
     let store = SqliteStore::open(&site.data().join("hapax.db"), options).expect("the store opens");
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
     runtime.block_on(store.stats()).expect("the store counts")
 }
 
@@ -186,7 +220,11 @@ impl Index {
     fn of(site: &Site) -> Index {
         let copies = site.path().join("copies");
         std::fs::create_dir(&copies).expect("a folder");
-        Index { folder: site.data().join("hapax.db.keys"), copies, kept: None }
+        Index {
+            folder: site.data().join("hapax.db.keys"),
+            copies,
+            kept: None,
+        }
     }
 
     /// Chooses by turns; called while the server runs and nothing is sent to it yet.
@@ -231,9 +269,14 @@ fn copy_folder(from: &Path, to: &Path) {
 /// Copies without writing the zeros at the end: the index's journal is mostly space that is reserved for later.
 fn copy_file(from: &Path, to: &Path) {
     let bytes = std::fs::read(from).expect("a file");
-    let used = bytes.chunks(4096).rposition(|page| page != &[0; 4096][..page.len()]);
+    let used = bytes
+        .chunks(4096)
+        .rposition(|page| page != &[0; 4096][..page.len()]);
     let used = used.map_or(0, |page| ((page + 1) * 4096).min(bytes.len()));
     std::fs::write(to, &bytes[..used]).expect("written");
-    let file = std::fs::File::options().write(true).open(to).expect("a file");
+    let file = std::fs::File::options()
+        .write(true)
+        .open(to)
+        .expect("a file");
     file.set_len(bytes.len() as u64).expect("as long as it was");
 }

@@ -37,7 +37,10 @@ fn a_power_cut_takes_nothing_that_was_acknowledged() {
         let before = shimmed.syncs(LOG);
         accept(&server, &cut.to_string(), &mut acks);
         let syncs = shimmed.syncs(LOG) - before;
-        assert!(syncs >= ACKS, "{ACKS} acks one after the other, but {syncs} syncs");
+        assert!(
+            syncs >= ACKS,
+            "{ACKS} acks one after the other, but {syncs} syncs"
+        );
         server.kill();
         shimmed.cut_power();
     }
@@ -70,9 +73,14 @@ fn an_ack_waits_for_its_sync() {
     let mut acks = Acks::default();
     let mut connection = server.connect();
     shimmed.begin(Fault::SyncHeld(LOG));
-    connection.send(&Sender::to("billing").request("evt_held")).expect("sent");
+    connection
+        .send(&Sender::to("billing").request("evt_held"))
+        .expect("sent");
     shimmed.wait_for_held_sync();
-    assert!(connection.is_silent_for(NO_ANSWER), "answered before the log was synced");
+    assert!(
+        connection.is_silent_for(NO_ANSWER),
+        "answered before the log was synced"
+    );
     shimmed.end(Fault::SyncHeld(LOG));
     shimmed.let_sync_go();
     assert!(acks.hear("evt_held", &connection.answer().expect("an answer")));

@@ -1,1 +1,162 @@
-//! (being written)
+//! A wire between the program and PostgreSQL that the test can cut.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+/// PostgreSQL's *ready for the next query, no transaction open*: what it says after a commit.
+const READY_AND_IDLE: &[u8] = b"Z\0\0\0\x05I";
+
+/// What the wire does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Wire {
+    /// Carries everything.
+    Whole,
+    /// Is cut: connections end, new ones are ended at once.
+    Cut,
+    /// Carries nothing and says nothing.
+    Silent,
+    /// Carries everything up to the commit of a statement with this text in it. The answer to that is swallowed, its connection
+    /// ends, and for all others the wire is [`Wire::Whole`] again.
+    CutAtAnswerTo(String),
+}
+
+/// Listens on loopback and carries bytes to and from a server.
+#[derive(Debug)]
+pub(super) struct Proxy {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    server: SocketAddr,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    wire: Wire,
+    open: Vec<TcpStream>,
+}
+
+impl Proxy {
+    /// A wire to `server`. Its threads end with the process.
+    pub(super) fn to(server: SocketAddr) -> Proxy {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let state = Mutex::new(State {
+            wire: Wire::Whole,
+            open: Vec::new(),
+        });
+        let shared = Arc::new(Shared {
+            server,
+            state,
+            changed: Condvar::new(),
+        });
+        let carrying = shared.clone();
+        thread::spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                // A connection that cannot be carried is dropped, as a wire would.
+                let _ = carrying.carry(client);
+            }
+        });
+        Proxy { address, shared }
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Makes the wire do something else from now on.
+    pub(super) fn set(&self, wire: Wire) {
+        let mut state = self.shared.state();
+        state.wire = wire;
+        if state.wire == Wire::Cut {
+            for stream in state.open.drain(..) {
+                let _ = stream.shutdown(Shutdown::Both);
+            }
+        }
+        self.shared.changed.notify_all();
+    }
+
+    pub(super) fn wire(&self) -> Wire {
+        self.shared.state().wire.clone()
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a test's wire to the test's own database server"
+    )]
+    fn carry(self: &Arc<Shared>, client: TcpStream) -> io::Result<()> {
+        if self.state().wire == Wire::Cut {
+            return client.shutdown(Shutdown::Both);
+        }
+        let server = TcpStream::connect(self.server)?;
+        client.set_nodelay(true)?;
+        server.set_nodelay(true)?;
+        self.state()
+            .open
+            .extend([client.try_clone()?, server.try_clone()?]);
+        let (forth, back) = (self.clone(), self.clone());
+        let (client_too, server_too) = (client.try_clone()?, server.try_clone()?);
+        let doomed = Arc::new(AtomicBool::new(false));
+        let dooms = doomed.clone();
+        let asks = move |state: &mut State, bytes: &[u8]| {
+            if matches!(&state.wire, Wire::CutAtAnswerTo(text) if contains(bytes, text.as_bytes()))
+            {
+                dooms.store(true, Ordering::Relaxed);
+            }
+            true
+        };
+        let answers = move |state: &mut State, bytes: &[u8]| {
+            let swallow = doomed.load(Ordering::Relaxed) && bytes.ends_with(READY_AND_IDLE);
+            if swallow {
+                state.wire = Wire::Whole;
+            }
+            !swallow
+        };
+        thread::spawn(move || forth.pump(client, server, asks));
+        thread::spawn(move || back.pump(server_too, client_too, answers));
+        Ok(())
+    }
+
+    /// Carries bytes one way until an end closes or they may not pass.
+    fn pump(
+        &self,
+        mut from: TcpStream,
+        mut to: TcpStream,
+        pass: impl Fn(&mut State, &[u8]) -> bool,
+    ) {
+        let mut bytes = [0; 16 * 1024];
+        while let Ok(read @ 1..) = from.read(&mut bytes) {
+            let mut state = self.state();
+            while state.wire == Wire::Silent {
+                state = self
+                    .changed
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner);
+            }
+            let passed = pass(&mut state, &bytes[..read]);
+            drop(state);
+            if !passed || to.write_all(&bytes[..read]).is_err() {
+                break;
+            }
+        }
+        let _ = from.shutdown(Shutdown::Both);
+        let _ = to.shutdown(Shutdown::Both);
+    }
+}
+
+fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
+    bytes.windows(wanted.len()).any(|window| window == wanted)
+}

@@ -58,8 +58,14 @@ impl Shimmed {
         let folder = site.path().canonicalize().expect("a folder");
         let library = folder.join("shim.so");
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/faults/shim.c");
-        let compiled = Command::new("cc").args(["-shared", "-fPIC", "-O2", "-o"]).args([&library, &source]).status();
-        assert!(compiled.expect("a C compiler, `cc`").success(), "the shim does not compile");
+        let compiled = Command::new("cc")
+            .args(["-shared", "-fPIC", "-O2", "-o"])
+            .args([&library, &source])
+            .status();
+        assert!(
+            compiled.expect("a C compiler, `cc`").success(),
+            "the shim does not compile"
+        );
         let (flags, kept) = (folder.join("flags"), folder.join("kept"));
         std::fs::create_dir(&flags).expect("a folder");
         std::fs::create_dir(&kept).expect("a folder");
@@ -93,20 +99,30 @@ impl Shimmed {
 
     /// Waits until a sync is held; see [`Fault::SyncHeld`].
     pub(super) fn wait_for_held_sync(&self) {
-        meet(self.flags.join("held"), File::options().read(true)).recv_timeout(TOO_LONG).expect("a sync began");
+        meet(self.flags.join("held"), File::options().read(true))
+            .recv_timeout(TOO_LONG)
+            .expect("a sync began");
     }
 
     /// Lets the held sync go on.
     pub(super) fn let_sync_go(&self) {
-        meet(self.flags.join("go"), File::options().write(true)).recv_timeout(TOO_LONG).expect("a sync was held");
+        meet(self.flags.join("go"), File::options().write(true))
+            .recv_timeout(TOO_LONG)
+            .expect("a sync was held");
     }
 
     /// Puts in place of the store's files what a power cut would have left of them. The server must have ended.
     pub(super) fn cut_power(&self) {
         let data = self.site.data();
         std::fs::remove_dir_all(&data).expect("the store's files");
-        let copied = Command::new("cp").args(["-R", "--sparse=always"]).args([&self.kept, &data]).status();
-        assert!(copied.expect("`cp`").success(), "the kept files cannot be copied");
+        let copied = Command::new("cp")
+            .args(["-R", "--sparse=always"])
+            .args([&self.kept, &data])
+            .status();
+        assert!(
+            copied.expect("`cp`").success(),
+            "the kept files cannot be copied"
+        );
     }
 }
 

@@ -21,7 +21,9 @@ fn a_failed_sync_is_an_unknown_commit_and_ends_in_one_event() {
     for round in 0..3 {
         shimmed.begin(Fault::SyncFails(LOG));
         let names: Vec<String> = (0..4).map(|n| format!("evt_{round}_{n}")).collect();
-        server.ask(&sender.request(&names[0])).expect_try_again("H0208");
+        server
+            .ask(&sender.request(&names[0]))
+            .expect_try_again("H0208");
         for name in &names {
             let answer = server.ask(&sender.request(name));
             assert_eq!(Told::read(&answer), Told::TryAgain, "{answer:?}");
@@ -30,7 +32,10 @@ fn a_failed_sync_is_an_unknown_commit_and_ends_in_one_event() {
         acks.hear("evt_before", &server.ask(&sender.request("evt_before")));
         shimmed.end(Fault::SyncFails(LOG));
         for name in &names {
-            until(BACK_WITHIN, "intake accepts again", || acks.hear(name, &server.ask(&sender.request(name))).then_some(()));
+            until(BACK_WITHIN, "intake accepts again", || {
+                acks.hear(name, &server.ask(&sender.request(name)))
+                    .then_some(())
+            });
         }
     }
     acks.check(&server);
@@ -54,7 +59,9 @@ fn a_crash_after_a_failed_sync_ends_in_one_event() {
         let mut acks = Acks::default();
         assert!(acks.hear("evt_before", &server.ask(&sender.request("evt_before"))));
         shimmed.begin(Fault::SyncFails(LOG));
-        server.ask(&sender.request("evt_unknown")).expect_try_again("H0208");
+        server
+            .ask(&sender.request("evt_unknown"))
+            .expect_try_again("H0208");
         server.kill();
         shimmed.end(Fault::SyncFails(LOG));
         if power_goes_too {

@@ -27,7 +27,10 @@ impl Told {
             200 => {
                 let body = answer.json();
                 let id = body["eventId"].as_str().expect("an event id").to_owned();
-                Told::Acknowledged { id, duplicate: body["duplicate"].as_bool().expect("a flag") }
+                Told::Acknowledged {
+                    id,
+                    duplicate: body["duplicate"].as_bool().expect("a flag"),
+                }
             }
             503 => Told::TryAgain,
             _ => panic!("neither an ack nor 503: {answer:?}"),
@@ -67,7 +70,11 @@ impl Acks {
     #[track_caller]
     pub(crate) fn check(&self, server: &Server) {
         let lost = self.lost(server);
-        assert!(lost.is_empty(), "acknowledged and lost: {lost:?} of {}", self.len());
+        assert!(
+            lost.is_empty(),
+            "acknowledged and lost: {lost:?} of {}",
+            self.len()
+        );
     }
 
     /// The names that were acknowledged and are not there. Fails on a name that is there twice or under another id.
@@ -77,7 +84,10 @@ impl Acks {
         let mut lost = Vec::new();
         for (name, id) in &self.0 {
             match stored.get(name) {
-                Some(found) => assert_eq!(found, id, "{name} is stored under another id than its sender was told"),
+                Some(found) => assert_eq!(
+                    found, id,
+                    "{name} is stored under another id than its sender was told"
+                ),
                 None => lost.push(name.clone()),
             }
         }
@@ -90,7 +100,14 @@ impl Acks {
         let mut connection = server.connect();
         for (name, id) in &self.0 {
             let told = Told::read(&connection.ask(&sender.request(name)).expect("an answer"));
-            assert_eq!(told, Told::Acknowledged { id: id.clone(), duplicate: true }, "{name}");
+            assert_eq!(
+                told,
+                Told::Acknowledged {
+                    id: id.clone(),
+                    duplicate: true
+                },
+                "{name}"
+            );
         }
     }
 }

@@ -46,27 +46,36 @@ impl Answer {
     /// The code of a problem, empty if the answer is none.
     pub(crate) fn code(&self) -> String {
         let body: Option<serde_json::Value> = serde_json::from_slice(&self.body).ok();
-        body.and_then(|body| Some(body["code"].as_str()?.to_owned())).unwrap_or_default()
+        body.and_then(|body| Some(body["code"].as_str()?.to_owned()))
+            .unwrap_or_default()
     }
 
     /// A refusal that asks the sender to try again: 503, this code, and when to come back (A3, promise 6).
     #[track_caller]
     pub(crate) fn expect_try_again(&self, code: &str) {
         assert_eq!((self.status, self.code().as_str()), (503, code), "{self:?}");
-        let after = self.header("retry-after").and_then(|after| after.parse::<u32>().ok());
+        let after = self
+            .header("retry-after")
+            .and_then(|after| after.parse::<u32>().ok());
         assert!(after.is_some(), "no Retry-After in {self:?}");
     }
 }
 
 impl Connection {
     /// Connects; `TOO_LONG` without a byte is an error from then on.
-    #[expect(clippy::disallowed_methods, reason = "tests speak to the program they started, on loopback")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "tests speak to the program they started, on loopback"
+    )]
     pub(crate) fn open(address: SocketAddr) -> io::Result<Connection> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(TOO_LONG))?;
         stream.set_write_timeout(Some(TOO_LONG))?;
-        Ok(Connection { stream, unread: Vec::new() })
+        Ok(Connection {
+            stream,
+            unread: Vec::new(),
+        })
     }
 
     /// Sends bytes as they are.
@@ -90,11 +99,20 @@ impl Connection {
         };
         let head: Vec<u8> = self.unread.drain(..head_end).collect();
         let head = String::from_utf8_lossy(&head).into_owned();
-        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+        let status = head
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok());
         let status = status.ok_or_else(|| io::Error::new(ErrorKind::InvalidData, head.clone()))?;
-        let mut answer = Answer { status, head, body: Vec::new() };
+        let mut answer = Answer {
+            status,
+            head,
+            body: Vec::new(),
+        };
         let length = match answer.header("content-length") {
-            Some(length) => length.parse().map_err(|_| io::Error::new(ErrorKind::InvalidData, answer.head.clone()))?,
+            Some(length) => length
+                .parse()
+                .map_err(|_| io::Error::new(ErrorKind::InvalidData, answer.head.clone()))?,
             None => 0,
         };
         while self.unread.len() < length {
@@ -108,7 +126,9 @@ impl Connection {
         let mut piece = [0; 16 * 1024];
         match self.stream.read(&mut piece)? {
             0 => Err(ErrorKind::UnexpectedEof.into()),
-            read if self.unread.len() + read > ANSWER_BYTES_MAX => Err(ErrorKind::FileTooLarge.into()),
+            read if self.unread.len() + read > ANSWER_BYTES_MAX => {
+                Err(ErrorKind::FileTooLarge.into())
+            }
             read => {
                 self.unread.extend_from_slice(&piece[..read]);
                 Ok(())
@@ -120,7 +140,9 @@ impl Connection {
     pub(crate) fn is_silent_for(&mut self, time: Duration) -> bool {
         self.stream.set_read_timeout(Some(time)).expect("a time");
         let silent = matches!(self.stream.peek(&mut [0]), Err(error) if is_timeout(&error));
-        self.stream.set_read_timeout(Some(TOO_LONG)).expect("a time");
+        self.stream
+            .set_read_timeout(Some(TOO_LONG))
+            .expect("a time");
         silent
     }
 
@@ -147,5 +169,7 @@ fn is_timeout(error: &io::Error) -> bool {
 }
 
 fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
-    bytes.windows(wanted.len()).position(|window| window == wanted)
+    bytes
+        .windows(wanted.len())
+        .position(|window| window == wanted)
 }

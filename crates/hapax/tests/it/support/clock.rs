@@ -6,14 +6,22 @@ use std::time::{Duration, Instant, SystemTime};
 pub(crate) const TOO_LONG: Duration = Duration::from_secs(30);
 
 /// The time in unix microseconds, for signatures.
-#[expect(clippy::disallowed_methods, reason = "the fault suite's one door to the wall clock")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the fault suite's one door to the wall clock"
+)]
 pub(crate) fn now_micros() -> i64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
+    let since = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .expect("after 1970");
     i64::try_from(since.as_micros()).expect("before the year 294000")
 }
 
 /// A moment to measure from.
-#[expect(clippy::disallowed_methods, reason = "the fault suite's one door to the steady clock")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the fault suite's one door to the steady clock"
+)]
 pub(crate) fn tick() -> Instant {
     Instant::now()
 }

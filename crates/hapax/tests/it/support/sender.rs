@@ -17,7 +17,8 @@ pub(crate) struct Sender {
 impl Sender {
     pub(crate) fn to(source: &'static str) -> Sender {
         let stripe = provider::find("stripe").expect("a preset");
-        let verifier = Verifier::new(stripe.scheme(), vec![Secret::from(SECRET)]).expect("a good secret");
+        let verifier =
+            Verifier::new(stripe.scheme(), vec![Secret::from(SECRET)]).expect("a good secret");
         Sender { source, verifier }
     }
 
@@ -32,11 +33,23 @@ impl Sender {
 
     /// The request's head, with whatever headers a test adds, up to and with its empty line.
     pub(crate) fn head(&self, body: &[u8], more: &[(&str, &str)]) -> Vec<u8> {
-        let input =
-            SignInput { method: "POST", url: None, headers: &[], body, id: "", now: clock::now_micros() };
+        let input = SignInput {
+            method: "POST",
+            url: None,
+            headers: &[],
+            body,
+            id: "",
+            now: clock::now_micros(),
+        };
         let signed = sign(&self.verifier, &input).expect("signed");
-        let mut head = format!("POST /in/{} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n", self.source);
-        let signatures = signed.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let mut head = format!(
+            "POST /in/{} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n",
+            self.source
+        );
+        let signatures = signed
+            .headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()));
         for (name, value) in signatures.chain(more.iter().copied()) {
             head.push_str(&format!("{name}: {value}\r\n"));
         }

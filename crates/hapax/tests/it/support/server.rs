@@ -25,11 +25,17 @@ impl Server {
     pub(crate) fn start(command: &mut Command) -> Server {
         let (child, log) = spawn(command);
         let unknown = SocketAddr::from(([127, 0, 0, 1], 0));
-        let mut server = Server { child, address: unknown, log };
+        let mut server = Server {
+            child,
+            address: unknown,
+            log,
+        };
         let line = server.wait_for_log("listening");
         let address = line["address"].as_str().expect("an address");
         server.address = address.parse().expect("an address");
-        let health = server.connect().ask(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n");
+        let health = server
+            .connect()
+            .ask(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n");
         assert_eq!(health.expect("an answer").status, 200);
         server
     }
@@ -69,27 +75,33 @@ impl Server {
     /// Asks the API, with the token.
     #[track_caller]
     pub(crate) fn get(&self, path: &str) -> Answer {
-        let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\n\r\n");
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\n\r\n"
+        );
         self.ask(request.as_bytes())
     }
 
     /// Sends a signal by name: TERM, HUP.
     pub(crate) fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
-        let sent = Command::new("sh").args(["-c", "kill -s \"$1\" \"$2\"", "sh", name, &pid]).status();
-        assert!(sent.expect("a shell").success(), "the server has gone before SIG{name}");
+        let sent = Command::new("sh")
+            .args(["-c", "kill -s \"$1\" \"$2\"", "sh", name, &pid])
+            .status();
+        assert!(
+            sent.expect("a shell").success(),
+            "the server has gone before SIG{name}"
+        );
     }
 
     /// `kill -9`, in the middle of whatever it does.
-    pub(crate) fn kill(self) {
-        self.signal("KILL");
-        self.killed();
-    }
-
-    /// Waits for the end of a server that was sent SIGKILL.
-    pub(crate) fn killed(mut self) {
+    pub(crate) fn kill(mut self) {
+        self.child.kill().expect("it can be killed");
         let ended = self.child.wait().expect("it ends");
-        assert_eq!(ended.signal(), Some(9), "it ended by itself before it was killed: {ended}");
+        assert_eq!(
+            ended.signal(),
+            Some(9),
+            "it ended by itself before it was killed: {ended}"
+        );
     }
 
     /// Waits for it to end by itself.
@@ -100,7 +112,9 @@ impl Server {
             match self.log.recv_timeout(TOO_LONG) {
                 Ok(line) => before.push(line),
                 Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => break,
-                Err(std::sync::mpsc::RecvTimeoutError::Timeout) => panic!("the server does not end; it said {before:#?}"),
+                Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {
+                    panic!("the server does not end; it said {before:#?}")
+                }
             }
         }
         self.child.wait().expect("it ends")
@@ -120,7 +134,11 @@ pub(crate) fn start_and_kill(command: &mut Command, meanwhile: impl FnOnce()) {
     meanwhile();
     let _ = child.kill();
     let ended = child.wait().expect("it ends");
-    assert_eq!(ended.signal(), Some(9), "it ended by itself before it was killed: {ended}");
+    assert_eq!(
+        ended.signal(),
+        Some(9),
+        "it ended by itself before it was killed: {ended}"
+    );
 }
 
 /// Starts `command` and reads its log on a thread of its own: without a reader it would stop at a full pipe.

@@ -24,7 +24,10 @@ impl Site {
     pub(crate) fn with(store: &str, more: &str) -> Site {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::create_dir(folder.path().join("data")).expect("a folder");
-        let site = Site { folder, environment: Vec::new() };
+        let site = Site {
+            folder,
+            environment: Vec::new(),
+        };
         site.configure(&config(store, more));
         site
     }
@@ -54,7 +57,10 @@ impl Site {
     /// The command that starts a server here.
     pub(crate) fn command(&self) -> Command {
         let mut command = hapax(self.path());
-        command.arg("serve").stdin(Stdio::null()).stdout(Stdio::null());
+        command
+            .arg("serve")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command
     }
