@@ -31,7 +31,11 @@ pub struct StoreError {
 impl StoreError {
     /// A failure of this kind; `what` is a lowercase fragment naming the thing that failed.
     pub fn new(kind: StoreErrorKind, what: impl Into<String>) -> StoreError {
-        StoreError { kind, what: what.into(), source: None }
+        StoreError {
+            kind,
+            what: what.into(),
+            source: None,
+        }
     }
 
     /// The same with what lay beneath it.
@@ -51,7 +55,11 @@ impl StoreError {
         if let Some(source) = &self.source {
             what = format!("{what}: {source}");
         }
-        StoreError { kind: self.kind, what, source: None }
+        StoreError {
+            kind: self.kind,
+            what,
+            source: None,
+        }
     }
 }
 

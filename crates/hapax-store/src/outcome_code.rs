@@ -20,13 +20,22 @@ impl OutcomeCode {
     pub(crate) fn of(outcome: Outcome) -> OutcomeCode {
         let (kind, detail, retry_after) = match outcome {
             Outcome::NotSent { why } => (NOT_SENT, i16::from(why.code()), None),
-            Outcome::Answered { status, retry_after } => {
-                (ANSWERED, status.min(999) as i16, retry_after.map(Span::micros))
-            }
+            Outcome::Answered {
+                status,
+                retry_after,
+            } => (
+                ANSWERED,
+                status.min(999) as i16,
+                retry_after.map(Span::micros),
+            ),
             Outcome::Lost { why } => (LOST, i16::from(why.code()), None),
             Outcome::Reported(report) => (REPORTED, i16::from(report.code()), None),
         };
-        OutcomeCode { kind, detail, retry_after }
+        OutcomeCode {
+            kind,
+            detail,
+            retry_after,
+        }
     }
 
     /// The outcome; what cannot be read counts as lost, which claims nothing.
@@ -52,8 +61,13 @@ mod tests {
 
     #[test]
     fn every_outcome_comes_back() {
-        let answered = Outcome::Answered { status: 503, retry_after: Some(Span::from_secs(7)) };
-        let not_sent = NotSent::ALL.iter().map(|why| Outcome::NotSent { why: *why });
+        let answered = Outcome::Answered {
+            status: 503,
+            retry_after: Some(Span::from_secs(7)),
+        };
+        let not_sent = NotSent::ALL
+            .iter()
+            .map(|why| Outcome::NotSent { why: *why });
         let lost = Lost::ALL.iter().map(|why| Outcome::Lost { why: *why });
         let reported = Report::ALL.iter().map(|report| Outcome::Reported(*report));
         for outcome in not_sent.chain(lost).chain(reported).chain([answered]) {

@@ -24,8 +24,12 @@ pub trait Store: Send + Sync + 'static {
     async fn accept(&self, arrival: Arrival) -> Result<Vec<Receipt>, StoreError>;
 
     /// Looks a key up, as the store has it now: how a caller learns what became of an unknown commit.
-    async fn sighted(&self, source: &str, key: &str, now: Time)
-    -> Result<Option<EventId>, StoreError>;
+    async fn sighted(
+        &self,
+        source: &str,
+        key: &str,
+        now: Time,
+    ) -> Result<Option<EventId>, StoreError>;
 
     /// One event with all that hangs on it.
     async fn event(&self, id: EventId) -> Result<Option<EventDetail>, StoreError>;
@@ -43,7 +47,12 @@ pub trait Store: Send + Sync + 'static {
     async fn claim(&self, ask: ClaimAsk) -> Result<Vec<Claimed>, StoreError>;
 
     /// Moves an effect for the worker that shows this fence (C2).
-    async fn advance(&self, effect: EffectId, fence: Fence, what: Move) -> Result<Moved, StoreError>;
+    async fn advance(
+        &self,
+        effect: EffectId,
+        fence: Fence,
+        what: Move,
+    ) -> Result<Moved, StoreError>;
 
     /// Frees effects of one shard whose lease has run out, by their class; says how many. Small steps.
     async fn rescue(&self, shard: u16) -> Result<u32, StoreError>;

@@ -10,16 +10,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use bytes::Bytes;
 use hapax::config::{Config, Limits, StoreTarget};
-use hapax::http::serve::{Server, open};
 use hapax::http::listen;
+use hapax::http::serve::{Server, open};
 use hapax_ledger::event::KeyOrigin;
 use hapax_ledger::id::{EffectId, EventId, RawId};
 use hapax_ledger::key::{BodyHash, KeyHash, KeyKind};
 use hapax_ledger::lease::Fence;
 use hapax_ledger::time::{Span, Time};
 use hapax_store::nouns::{
-    Arrival, ClaimAsk, Claimed, EffectDetail, Event, EventDetail, EventFilter, Keep, Listed, Move, Moved, NewEvent,
-    Page, PayloadAnswer, Proof, Reaped, Receipt, Receipted, StoreStats,
+    Arrival, ClaimAsk, Claimed, EffectDetail, Event, EventDetail, EventFilter, Keep, Listed, Move,
+    Moved, NewEvent, Page, PayloadAnswer, Proof, Reaped, Receipt, Receipted, StoreStats,
 };
 use hapax_store::{Store, StoreError};
 use tokio::net::TcpListener;
@@ -43,7 +43,12 @@ impl Store for NoStore {
         let receipt = |_: &NewEvent| {
             let row = self.rows.fetch_add(1, Ordering::Relaxed);
             let event = EventId(RawId::new(arrival.at, 0, row));
-            Receipt { event, sighting: Receipted::New, needs_review: false, claims: Vec::new() }
+            Receipt {
+                event,
+                sighting: Receipted::New,
+                needs_review: false,
+                claims: Vec::new(),
+            }
         };
         Ok(arrival.events.iter().map(receipt).collect())
     }
@@ -57,7 +62,10 @@ impl Store for NoStore {
         Ok(PayloadAnswer::NoEvent)
     }
     async fn events(&self, _: EventFilter, _: Page) -> Result<Listed<Event>, StoreError> {
-        Ok(Listed { rows: Vec::new(), next: None })
+        Ok(Listed {
+            rows: Vec::new(),
+            next: None,
+        })
     }
     fn shards(&self) -> u16 {
         1
@@ -92,16 +100,30 @@ impl Store for NoStore {
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args().skip(1);
-    let mut next = |what: &str| arguments.next().ok_or_else(|| anyhow::anyhow!("expected {what}"));
+    let mut next = |what: &str| {
+        arguments
+            .next()
+            .ok_or_else(|| anyhow::anyhow!("expected {what}"))
+    };
     let port: u16 = next("PORT")?.parse()?;
     let target = next("STORE")?;
     let fill: u64 = next("FILL").map_or(Ok(0), |fill| fill.parse())?;
     let text = format!(
         "store = \"{}\"\n[[source]]\nname = \"bench\"\nprovider = \"stripe\"\nsecrets = [\"a secret of the bench\"]\n",
-        if target == "none" { "sqlite:none.db" } else { &target }
+        if target == "none" {
+            "sqlite:none.db"
+        } else {
+            &target
+        }
     );
-    let parsed = hapax::config::parse(&text, "bench.toml", &hapax::config::System::beside("bench.toml".as_ref()));
-    let config: Config = parsed.map_err(|problems| anyhow::anyhow!("{problems}"))?.config;
+    let parsed = hapax::config::parse(
+        &text,
+        "bench.toml",
+        &hapax::config::System::beside("bench.toml".as_ref()),
+    );
+    let config: Config = parsed
+        .map_err(|problems| anyhow::anyhow!("{problems}"))?
+        .config;
     let store: Arc<dyn Store> = match target.as_str() {
         "none" => Arc::new(NoStore::default()),
         _ => open(&config.store).await?,
@@ -109,7 +131,11 @@ async fn main() -> anyhow::Result<()> {
     if fill > 0 {
         fill_up(&store, fill).await?;
     }
-    let config = Config { listen: ([127, 0, 0, 1], port).into(), limits: Limits::default(), ..config };
+    let config = Config {
+        listen: ([127, 0, 0, 1], port).into(),
+        limits: Limits::default(),
+        ..config
+    };
     let _: &StoreTarget = &config.store;
     let server = Server::new(config, store.clone()).await?;
     let listener = TcpListener::bind(("127.0.0.1", port)).await?;
@@ -144,10 +170,17 @@ async fn fill_up(store: &Arc<dyn Store>, count: u64) -> anyhow::Result<()> {
 }
 
 fn arrival(number: u64) -> Arrival {
-    let body = Bytes::from(format!("{{\"id\":\"fill-{number}\",\"pad\":\"{:0>980}\"}}", number));
+    let body = Bytes::from(format!(
+        "{{\"id\":\"fill-{number}\",\"pad\":\"{:0>980}\"}}",
+        number
+    ));
     let body_hash = BodyHash::of(&body);
     let key = format!("body:{body_hash}");
-    let keep = Keep { payload: Span::from_days(30), identity: Span::from_days(90), retry_window: Span::from_days(3) };
+    let keep = Keep {
+        payload: Span::from_days(30),
+        identity: Span::from_days(90),
+        retry_window: Span::from_days(3),
+    };
     let event = NewEvent {
         event_type: Some("push".into()),
         key_hash: KeyHash::of(KeyKind::Identity, "bench", &key),
@@ -165,6 +198,16 @@ fn arrival(number: u64) -> Arrival {
         review: None,
         effects: Vec::new(),
     };
-    let proof = Proof { scheme: "hmac".into(), secret_index: Some(0), signed_at: None, remote: None };
-    Arrival { source: "bench".into(), at: hapax::clock::now(), proof, events: vec![event] }
+    let proof = Proof {
+        scheme: "hmac".into(),
+        secret_index: Some(0),
+        signed_at: None,
+        remote: None,
+    };
+    Arrival {
+        source: "bench".into(),
+        at: hapax::clock::now(),
+        proof,
+        events: vec![event],
+    }
 }

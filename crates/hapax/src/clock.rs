@@ -15,13 +15,19 @@ pub fn now() -> Time {
 }
 
 /// A point to measure a length of time from; never jumps.
-#[expect(clippy::disallowed_methods, reason = "the one door to the steady clock")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one door to the steady clock"
+)]
 pub fn tick() -> Instant {
     Instant::now()
 }
 
 /// How long ago that was.
-#[expect(clippy::disallowed_methods, reason = "the one door to the steady clock")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one door to the steady clock"
+)]
 pub fn since(tick: Instant) -> std::time::Duration {
     tick.elapsed()
 }

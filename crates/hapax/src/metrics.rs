@@ -89,31 +89,75 @@ impl Default for Metrics {
 impl Metrics {
     fn register(&mut self) {
         let mut registry = Registry::with_prefix("hapax");
-        registry.register("deliveries", "Requests to the inbox by outcome", self.deliveries.clone());
-        registry.register("refusals", "Requests that were not believed, by likely cause", self.refusals.clone());
-        registry.register("conflicts", "Deliveries of a known event with another body", self.conflicts.clone());
-        registry.register("key_fallbacks", "Declared key rungs that were missing in a request", self.fell.clone());
-        registry.register("duplicate_ratio", "Share of deliveries that were duplicates, since start", self.duplicate_ratio.clone());
-        registry.register("unknown_source", "Requests to sources that do not exist", self.unknown_source.clone());
-        registry.register("store_failures", "Requests that the store could not take, by kind", self.store_failures.clone());
-        registry.register("accept_seconds", "From the last byte of a request to its answer", self.accept_seconds.clone());
-        registry.register("shed", "Requests answered 503 because too much was waiting", self.shed.clone());
+        registry.register(
+            "deliveries",
+            "Requests to the inbox by outcome",
+            self.deliveries.clone(),
+        );
+        registry.register(
+            "refusals",
+            "Requests that were not believed, by likely cause",
+            self.refusals.clone(),
+        );
+        registry.register(
+            "conflicts",
+            "Deliveries of a known event with another body",
+            self.conflicts.clone(),
+        );
+        registry.register(
+            "key_fallbacks",
+            "Declared key rungs that were missing in a request",
+            self.fell.clone(),
+        );
+        registry.register(
+            "duplicate_ratio",
+            "Share of deliveries that were duplicates, since start",
+            self.duplicate_ratio.clone(),
+        );
+        registry.register(
+            "unknown_source",
+            "Requests to sources that do not exist",
+            self.unknown_source.clone(),
+        );
+        registry.register(
+            "store_failures",
+            "Requests that the store could not take, by kind",
+            self.store_failures.clone(),
+        );
+        registry.register(
+            "accept_seconds",
+            "From the last byte of a request to its answer",
+            self.accept_seconds.clone(),
+        );
+        registry.register(
+            "shed",
+            "Requests answered 503 because too much was waiting",
+            self.shed.clone(),
+        );
         registry.register("connections", "Open connections", self.connections.clone());
         self.registry = registry;
     }
 
     /// Prepares the counters of these sources.
     pub fn prepare(&self, names: impl IntoIterator<Item = Arc<str>>) {
-        let prepared = names.into_iter().map(|name| (name.clone(), self.counters(&name))).collect();
+        let prepared = names
+            .into_iter()
+            .map(|name| (name.clone(), self.counters(&name)))
+            .collect();
         self.sources.store(Arc::new(prepared));
     }
 
     fn counters(&self, name: &str) -> SourceCounters {
         let outcome = |outcome| {
-            let labels = DeliveryLabels { source: name.to_owned(), outcome };
+            let labels = DeliveryLabels {
+                source: name.to_owned(),
+                outcome,
+            };
             self.deliveries.get_or_create_owned(&labels)
         };
-        let label = SourceLabel { source: name.to_owned() };
+        let label = SourceLabel {
+            source: name.to_owned(),
+        };
         SourceCounters {
             accepted: outcome("accepted"),
             duplicate: outcome("duplicate"),
@@ -127,7 +171,9 @@ impl Metrics {
     /// A request was stored.
     pub fn accepted(&self, source: &str, receipts: &[Receipt]) {
         let sources = self.sources.load();
-        let Some(counters) = sources.get(source) else { return };
+        let Some(counters) = sources.get(source) else {
+            return;
+        };
         for receipt in receipts {
             match receipt.sighting {
                 Receipted::New if receipt.needs_review => counters.failed_validation.inc(),
@@ -147,7 +193,12 @@ impl Metrics {
         if let Some(counters) = sources.get(source) {
             counters.invalid.inc();
         }
-        self.refusals.get_or_create(&RefusalLabels { source: source.to_owned(), cause }).inc();
+        self.refusals
+            .get_or_create(&RefusalLabels {
+                source: source.to_owned(),
+                cause,
+            })
+            .inc();
     }
 
     /// A request named a source that does not exist. Its name is the sender's choice, so it is no label.
@@ -191,9 +242,15 @@ impl Metrics {
     pub fn text(&self) -> String {
         for (name, counters) in self.sources.load().iter() {
             let duplicates = counters.duplicate.get() as f64;
-            let all = duplicates + counters.accepted.get() as f64 + counters.failed_validation.get() as f64;
+            let all = duplicates
+                + counters.accepted.get() as f64
+                + counters.failed_validation.get() as f64;
             let ratio = if all > 0.0 { duplicates / all } else { 0.0 };
-            self.duplicate_ratio.get_or_create(&SourceLabel { source: name.to_string() }).set(ratio);
+            self.duplicate_ratio
+                .get_or_create(&SourceLabel {
+                    source: name.to_string(),
+                })
+                .set(ratio);
         }
         let mut text = String::new();
         if prometheus_client::encoding::text::encode(&mut text, &self.registry).is_err() {

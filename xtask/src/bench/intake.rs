@@ -28,40 +28,82 @@ pub(super) fn run(load: &Load) -> anyhow::Result<()> {
     let large = format!("sqlite:{}", folder.path().join("large.db").display());
     let postgres = (!load.no_postgres).then(ThrowAway::start).transpose()?;
     for connections in CONNECTIONS {
-        let load = Load { connections, ..load.clone() };
+        let load = Load {
+            connections,
+            ..load.clone()
+        };
         let mut session = Session::new(&format!("intake-{connections}"), &load);
         let nothing = start(&program, "none", 0)?;
-        session.measure("ceiling", &order(&load, &nothing, Shape::Stripe, SECRET), &nothing)?;
+        session.measure(
+            "ceiling",
+            &order(&load, &nothing, Shape::Stripe, SECRET),
+            &nothing,
+        )?;
         drop(nothing);
         sqlite(&mut session, &load, &start(&program, &small, 0)?)?;
         if load.fill > 0 {
             let present = Path::new(large.trim_start_matches("sqlite:")).exists();
             let server = start(&program, &large, if present { 0 } else { load.fill })?;
             let name = format!("sqlite, {} million there", load.fill / 1_000_000);
-            session.measure(&name, &order(&load, &server, Shape::Stripe, SECRET), &server)?;
+            session.measure(
+                &name,
+                &order(&load, &server, Shape::Stripe, SECRET),
+                &server,
+            )?;
         }
         if let Some(postgres) = &postgres {
             let server = start(&program, postgres.url(), 0)?;
-            session.measure("postgres", &order(&load, &server, Shape::Stripe, SECRET), &server)?;
+            session.measure(
+                "postgres",
+                &order(&load, &server, Shape::Stripe, SECRET),
+                &server,
+            )?;
         }
-        println!("{connections} connections, bodies of {} bytes", load.body_bytes);
+        println!(
+            "{connections} connections, bodies of {} bytes",
+            load.body_bytes
+        );
         session.finish("ceiling")?;
     }
     Ok(())
 }
 
 fn sqlite(session: &mut Session, load: &Load, server: &Server) -> anyhow::Result<()> {
-    session.measure("sqlite", &order(load, server, Shape::Stripe, SECRET), server)?;
-    session.measure("sqlite, duplicates", &order(load, server, Shape::StripeAgain, SECRET), server)?;
-    session.measure("sqlite, forged", &order(load, server, Shape::Stripe, "not the secret"), server)
+    session.measure(
+        "sqlite",
+        &order(load, server, Shape::Stripe, SECRET),
+        server,
+    )?;
+    session.measure(
+        "sqlite, duplicates",
+        &order(load, server, Shape::StripeAgain, SECRET),
+        server,
+    )?;
+    session.measure(
+        "sqlite, forged",
+        &order(load, server, Shape::Stripe, "not the secret"),
+        server,
+    )
 }
 
 fn order(load: &Load, server: &Server, shape: Shape, secret: &str) -> Order {
-    Order { secret: secret.to_owned(), ..ceiling::order(load, server, shape) }
+    Order {
+        secret: secret.to_owned(),
+        ..ceiling::order(load, server, shape)
+    }
 }
 
 fn build() -> anyhow::Result<PathBuf> {
-    let status = workspace::cargo(["build", "--quiet", "--release", "--package", "hapax", "--example", "bench_server"]).status()?;
+    let status = workspace::cargo([
+        "build",
+        "--quiet",
+        "--release",
+        "--package",
+        "hapax",
+        "--example",
+        "bench_server",
+    ])
+    .status()?;
     ensure!(status.success(), "the server to be measured does not build");
     Ok(workspace::target().join("release/examples/bench_server"))
 }

@@ -13,8 +13,14 @@ use super::sample::{Dial, KEEP, Subject, accept_one, at, detail, event, reap_all
 use crate::nouns::{Born, ClaimAsk, Claimed, Effect, Move, Moved, NewEffect, NewEvent, Receipt};
 
 const LEASE: Span = Span::from_secs(30);
-const OK: Outcome = Outcome::Answered { status: 200, retry_after: None };
-const BROKEN: Outcome = Outcome::Answered { status: 500, retry_after: None };
+const OK: Outcome = Outcome::Answered {
+    status: 200,
+    retry_after: None,
+};
+const BROKEN: Outcome = Outcome::Answered {
+    status: 500,
+    retry_after: None,
+};
 
 fn planned(name: &str, key: &str, repeat: Repeat) -> NewEffect {
     NewEffect {
@@ -30,7 +36,10 @@ fn planned(name: &str, key: &str, repeat: Repeat) -> NewEffect {
 }
 
 fn calling_for(key: &str, effects: Vec<NewEffect>) -> NewEvent {
-    NewEvent { effects, ..event("a", key, "{}") }
+    NewEvent {
+        effects,
+        ..event("a", key, "{}")
+    }
 }
 
 async fn accept(store: &Subject, key: &str, effects: Vec<NewEffect>) -> Receipt {
@@ -40,7 +49,12 @@ async fn accept(store: &Subject, key: &str, effects: Vec<NewEffect>) -> Receipt 
 async fn claim(store: &Subject, limit: u32) -> Vec<Effect> {
     let mut claimed = Vec::new();
     for shard in 0..store.shards() {
-        let ask = ClaimAsk { shard, node: "node".into(), limit, lease: LEASE };
+        let ask = ClaimAsk {
+            shard,
+            node: "node".into(),
+            limit,
+            lease: LEASE,
+        };
         let got: Vec<Claimed> = store.claim(ask).await.expect("the store claims");
         claimed.extend(got.into_iter().map(|claimed| claimed.effect));
     }
@@ -48,12 +62,18 @@ async fn claim(store: &Subject, limit: u32) -> Vec<Effect> {
 }
 
 async fn claim_one(store: &Subject) -> Effect {
-    let [effect] = claim(store, 10).await.try_into().expect("one effect is due");
+    let [effect] = claim(store, 10)
+        .await
+        .try_into()
+        .expect("one effect is due");
     effect
 }
 
 async fn advance(store: &Subject, effect: &Effect, what: Move) -> Moved {
-    store.advance(effect.id, effect.record.fence, what).await.expect("the store moves")
+    store
+        .advance(effect.id, effect.record.fence, what)
+        .await
+        .expect("the store moves")
 }
 
 async fn done(store: &Subject, effect: &Effect, what: Move) {
@@ -70,7 +90,14 @@ async fn rescue(store: &Subject) -> u32 {
 }
 
 async fn state(store: &Subject, effect: &Effect) -> EffectState {
-    store.effect(effect.id).await.expect("the store reads").expect("it is there").effect.record.state
+    store
+        .effect(effect.id)
+        .await
+        .expect("the store reads")
+        .expect("it is there")
+        .effect
+        .record
+        .state
 }
 
 async fn status(store: &Subject, receipt: &Receipt) -> EventStatus {
@@ -79,13 +106,24 @@ async fn status(store: &Subject, receipt: &Receipt) -> EventStatus {
 
 /// B2, D7: planned with their event, in its order, and the event waits for them.
 pub async fn effects_are_planned_with_their_event(store: Subject, _dial: Dial) {
-    let effects = vec![planned("b", "1", Repeat::Once), planned("a", "1", Repeat::Keyed)];
+    let effects = vec![
+        planned("b", "1", Repeat::Once),
+        planned("a", "1", Repeat::Keyed),
+    ];
     let receipt = accept(&store, "k", effects).await;
     assert_eq!(receipt.claims, [None, None]);
     let detail = detail(&store, receipt.event).await;
     let names: Vec<&str> = detail.effects.iter().map(|effect| &*effect.name).collect();
-    assert_eq!((names.as_slice(), detail.event.status), (&["b", "a"][..], EventStatus::Pending));
-    assert!(detail.effects.iter().all(|effect| effect.event == receipt.event && effect.key == "1"));
+    assert_eq!(
+        (names.as_slice(), detail.event.status),
+        (&["b", "a"][..], EventStatus::Pending)
+    );
+    assert!(
+        detail
+            .effects
+            .iter()
+            .all(|effect| effect.event == receipt.event && effect.key == "1")
+    );
 }
 
 /// C1, C3: one live claim per effect; the fence rises with each.
@@ -107,20 +145,42 @@ pub async fn a_claim_is_held_by_one_until_its_lease_ends(store: Subject, dial: D
 pub async fn a_settled_effect_is_done_for_good(store: Subject, dial: Dial) {
     let receipt = accept(&store, "k", vec![planned("e", "1", Repeat::Once)]).await;
     let effect = claim_one(&store).await;
-    assert_eq!(advance(&store, &effect, Move::Settle(OK, Next::Exhausted)).await, Moved::Refused(Rejected::NotStarted));
+    assert_eq!(
+        advance(&store, &effect, Move::Settle(OK, Next::Exhausted)).await,
+        Moved::Refused(Rejected::NotStarted)
+    );
     dial.set(at(1));
     done(&store, &effect, Move::Start).await;
-    assert_eq!(advance(&store, &effect, Move::Start).await, Moved::Refused(Rejected::AlreadyStarted));
+    assert_eq!(
+        advance(&store, &effect, Move::Start).await,
+        Moved::Refused(Rejected::AlreadyStarted)
+    );
     dial.set(at(2));
     done(&store, &effect, Move::Settle(OK, Next::Exhausted)).await;
     assert_eq!(status(&store, &receipt).await, EventStatus::Completed);
-    assert_eq!(advance(&store, &effect, Move::Settle(OK, Next::Exhausted)).await, Moved::Refused(Rejected::AlreadyDone));
+    assert_eq!(
+        advance(&store, &effect, Move::Settle(OK, Next::Exhausted)).await,
+        Moved::Refused(Rejected::AlreadyDone)
+    );
     dial.set(at(90_000));
-    assert_eq!((rescue(&store).await, claim(&store, 10).await), (0, Vec::new()));
-    let read = store.effect(effect.id).await.expect("the store reads").expect("it is there");
+    assert_eq!(
+        (rescue(&store).await, claim(&store, 10).await),
+        (0, Vec::new())
+    );
+    let read = store
+        .effect(effect.id)
+        .await
+        .expect("the store reads")
+        .expect("it is there");
     let [attempt] = read.attempts.try_into().expect("one attempt");
-    assert_eq!((attempt.number, attempt.fence, attempt.outcome), (1, effect.record.fence, OK));
-    assert_eq!((attempt.started_at, attempt.ended_at, &*attempt.node), (at(1), at(2), "node"));
+    assert_eq!(
+        (attempt.number, attempt.fence, attempt.outcome),
+        (1, effect.record.fence, OK)
+    );
+    assert_eq!(
+        (attempt.started_at, attempt.ended_at, &*attempt.node),
+        (at(1), at(2), "node")
+    );
 }
 
 /// C2: who was fenced off changes nothing, and what it says is kept.
@@ -131,13 +191,31 @@ pub async fn a_late_settlement_changes_nothing_and_is_kept(store: Subject, dial:
     dial.set(at(31));
     assert_eq!(rescue(&store).await, 1);
     let other = claim_one(&store).await;
-    for late in [Move::Settle(OK, Next::Exhausted), Move::Extend(LEASE), Move::Start, Move::Release(Span::ZERO)] {
-        assert_eq!(advance(&store, &paused, late).await, Moved::Refused(Rejected::StaleFence), "{late:?}");
+    for late in [
+        Move::Settle(OK, Next::Exhausted),
+        Move::Extend(LEASE),
+        Move::Start,
+        Move::Release(Span::ZERO),
+    ] {
+        assert_eq!(
+            advance(&store, &paused, late).await,
+            Moved::Refused(Rejected::StaleFence),
+            "{late:?}"
+        );
     }
     assert_eq!(state(&store, &other).await, EffectState::Claimed);
-    let read = store.effect(other.id).await.expect("the store reads").expect("it is there");
+    let read = store
+        .effect(other.id)
+        .await
+        .expect("the store reads")
+        .expect("it is there");
     let [attempt] = read.attempts.try_into().expect("one attempt has ended");
-    assert_eq!(attempt.outcome, Outcome::Lost { why: Lost::LostLease });
+    assert_eq!(
+        attempt.outcome,
+        Outcome::Lost {
+            why: Lost::LostLease
+        }
+    );
     assert_eq!(attempt.late, Some((at(31), OK)));
 }
 
@@ -156,11 +234,19 @@ pub async fn a_lost_worker_leaves_what_the_class_says(store: Subject, dial: Dial
     dial.set(at(30));
     assert_eq!(rescue(&store).await, 3);
     for effect in &all {
-        let expected = if &*effect.name == "once" { EffectState::Uncertain } else { EffectState::Pending };
+        let expected = if &*effect.name == "once" {
+            EffectState::Uncertain
+        } else {
+            EffectState::Pending
+        };
         assert_eq!(state(&store, effect).await, expected, "{}", effect.name);
     }
     assert_eq!(status(&store, &receipt).await, EventStatus::NeedsReview);
-    assert_eq!(claim(&store, 10).await.len(), 2, "an uncertain effect is not claimed");
+    assert_eq!(
+        claim(&store, 10).await.len(),
+        2,
+        "an uncertain effect is not claimed"
+    );
 }
 
 /// Retries: not before their time, and dead when the schedule is used up.
@@ -168,7 +254,12 @@ pub async fn a_retry_waits_for_its_time_and_an_end_is_an_end(store: Subject, dia
     let receipt = accept(&store, "k", vec![planned("e", "1", Repeat::Keyed)]).await;
     let effect = claim_one(&store).await;
     done(&store, &effect, Move::Start).await;
-    done(&store, &effect, Move::Settle(BROKEN, Next::At(Span::from_secs(60)))).await;
+    done(
+        &store,
+        &effect,
+        Move::Settle(BROKEN, Next::At(Span::from_secs(60))),
+    )
+    .await;
     assert_eq!(status(&store, &receipt).await, EventStatus::Pending);
     dial.set(at(59));
     assert_eq!(claim(&store, 10).await, []);
@@ -176,7 +267,10 @@ pub async fn a_retry_waits_for_its_time_and_an_end_is_an_end(store: Subject, dia
     let effect = claim_one(&store).await;
     done(&store, &effect, Move::Start).await;
     done(&store, &effect, Move::Settle(BROKEN, Next::Exhausted)).await;
-    assert_eq!((state(&store, &effect).await, status(&store, &receipt).await), (EffectState::Dead, EventStatus::Dead));
+    assert_eq!(
+        (state(&store, &effect).await, status(&store, &receipt).await),
+        (EffectState::Dead, EventStatus::Dead)
+    );
 }
 
 /// Claims come earliest first, and no more than asked for.
@@ -185,10 +279,23 @@ pub async fn the_earliest_come_first(store: Subject, dial: Dial) {
         // Over shards there is no order: each is asked on its own.
         return;
     }
-    let later = |key: &str, seconds| NewEffect { not_before: at(seconds), ..planned("e", key, Repeat::Keyed) };
-    accept(&store, "k", vec![later("c", 3), later("a", 1), later("b", 2), later("z", 99)]).await;
+    let later = |key: &str, seconds| NewEffect {
+        not_before: at(seconds),
+        ..planned("e", key, Repeat::Keyed)
+    };
+    accept(
+        &store,
+        "k",
+        vec![later("c", 3), later("a", 1), later("b", 2), later("z", 99)],
+    )
+    .await;
     dial.set(at(10));
-    let keys = |effects: Vec<Effect>| effects.into_iter().map(|effect| effect.key).collect::<Vec<_>>();
+    let keys = |effects: Vec<Effect>| {
+        effects
+            .into_iter()
+            .map(|effect| effect.key)
+            .collect::<Vec<_>>()
+    };
     assert_eq!(keys(claim(&store, 2).await), ["a", "b"]);
     assert_eq!(keys(claim(&store, 2).await), ["c"]);
 }
@@ -196,28 +303,64 @@ pub async fn the_earliest_come_first(store: Subject, dial: Dial) {
 /// The fast path: claimed and started in the accept commit; a `once` effect never is.
 pub async fn a_repeatable_effect_may_be_born_claimed(store: Subject, dial: Dial) {
     let born = |name: &str, repeat| NewEffect {
-        born: Some(Born { node: "here".into(), lease: LEASE }),
+        born: Some(Born {
+            node: "here".into(),
+            lease: LEASE,
+        }),
         ..planned(name, "1", repeat)
     };
     dial.set(at(5));
-    let effects = vec![born("keyed", Repeat::Keyed), born("once", Repeat::Once), born("sets", Repeat::Converges)];
+    let effects = vec![
+        born("keyed", Repeat::Keyed),
+        born("once", Repeat::Once),
+        born("sets", Repeat::Converges),
+    ];
     let receipt = accept(&store, "k", effects).await;
-    let [Some(keyed), None, Some(_)] = &receipt.claims[..] else { panic!("{:?}", receipt.claims) };
+    let [Some(keyed), None, Some(_)] = &receipt.claims[..] else {
+        panic!("{:?}", receipt.claims)
+    };
     let record = keyed.effect.record;
-    assert!(record.started && record.attempts == 1 && record.lease_until == at(35), "{record:?}");
-    assert_eq!(claim(&store, 10).await.len(), 1, "the once effect waits for a claim of its own");
+    assert!(
+        record.started && record.attempts == 1 && record.lease_until == at(35),
+        "{record:?}"
+    );
+    assert_eq!(
+        claim(&store, 10).await.len(),
+        1,
+        "the once effect waits for a claim of its own"
+    );
     dial.set(at(6));
     done(&store, &keyed.effect, Move::Settle(OK, Next::Exhausted)).await;
-    let read = store.effect(keyed.effect.id).await.expect("the store reads").expect("it is there");
-    assert_eq!((&*read.attempts[0].node, read.attempts[0].started_at), ("here", at(5)));
+    let read = store
+        .effect(keyed.effect.id)
+        .await
+        .expect("the store reads")
+        .expect("it is there");
+    assert_eq!(
+        (&*read.attempts[0].node, read.attempts[0].started_at),
+        ("here", at(5))
+    );
     let again = accept(&store, "k", vec![born("keyed", Repeat::Keyed)]).await;
     assert_eq!(again.claims, [], "a duplicate plans nothing");
 }
 
 /// D6, D7: two events that call for one effect share it, and both follow it.
 pub async fn two_events_share_one_effect(store: Subject, _dial: Dial) {
-    let first = accept(&store, "paid", vec![planned("email", "inv_1", Repeat::Once)]).await;
-    let second = accept(&store, "succeeded", vec![planned("email", "inv_1", Repeat::Once), planned("own", "x", Repeat::Keyed)]).await;
+    let first = accept(
+        &store,
+        "paid",
+        vec![planned("email", "inv_1", Repeat::Once)],
+    )
+    .await;
+    let second = accept(
+        &store,
+        "succeeded",
+        vec![
+            planned("email", "inv_1", Repeat::Once),
+            planned("own", "x", Repeat::Keyed),
+        ],
+    )
+    .await;
     let shared = detail(&store, first.event).await.effects;
     let theirs = detail(&store, second.event).await.effects;
     let names: Vec<&str> = theirs.iter().map(|effect| &*effect.name).collect();
@@ -236,7 +379,15 @@ pub async fn two_events_share_one_effect(store: Subject, _dial: Dial) {
 
 /// D6: the same key under another name is another effect.
 pub async fn names_do_not_share_keys(store: Subject, _dial: Dial) {
-    accept(&store, "k", vec![planned("a", "1", Repeat::Keyed), planned("b", "1", Repeat::Keyed)]).await;
+    accept(
+        &store,
+        "k",
+        vec![
+            planned("a", "1", Repeat::Keyed),
+            planned("b", "1", Repeat::Keyed),
+        ],
+    )
+    .await;
     assert_eq!(claim(&store, 10).await.len(), 2);
 }
 
@@ -253,11 +404,17 @@ pub async fn a_claim_can_be_extended_released_or_skipped(store: Subject, dial: D
     dial.set(at(59));
     let effect = claim_one(&store).await;
     done(&store, &effect, Move::Start).await;
-    assert_eq!(advance(&store, &effect, Move::Release(Span::ZERO)).await, Moved::Refused(Rejected::AlreadyStarted));
+    assert_eq!(
+        advance(&store, &effect, Move::Release(Span::ZERO)).await,
+        Moved::Refused(Rejected::AlreadyStarted)
+    );
     done(&store, &effect, Move::Settle(BROKEN, Next::At(Span::ZERO))).await;
     let effect = claim_one(&store).await;
     done(&store, &effect, Move::Skip(SkipReason::Stale)).await;
-    assert_eq!((state(&store, &effect).await, status(&store, &receipt).await), (EffectState::Skipped, EventStatus::Stale));
+    assert_eq!(
+        (state(&store, &effect).await, status(&store, &receipt).await),
+        (EffectState::Skipped, EventStatus::Stale)
+    );
 }
 
 /// What was never there cannot be moved.
@@ -267,36 +424,75 @@ pub async fn an_unknown_effect_is_said_to_be_unknown(store: Subject, _dial: Dial
     let mut bytes = effect.id.bytes();
     bytes[0] ^= 1;
     let unknown = hapax_ledger::id::EffectId::from_bytes(bytes);
-    let moved = store.advance(unknown, effect.record.fence, Move::Start).await.expect("the store moves");
+    let moved = store
+        .advance(unknown, effect.record.fence, Move::Start)
+        .await
+        .expect("the store moves");
     assert_eq!(moved, Moved::NoEffect);
     assert_eq!(store.effect(unknown).await.expect("the store reads"), None);
 }
 
 /// B5, I1: unsettled effects keep everything; a shared effect lives as long as any event that calls for it.
 pub async fn an_effects_key_outlives_every_event_that_calls_for_it(store: Subject, _dial: Dial) {
-    let first = accept(&store, "one", vec![planned("email", "inv_1", Repeat::Keyed)]).await;
+    let first = accept(
+        &store,
+        "one",
+        vec![planned("email", "inv_1", Repeat::Keyed)],
+    )
+    .await;
     let days_later = at(0) + Span::from_days(30);
-    let second = accept_one(&store, "a", days_later, calling_for("two", vec![planned("email", "inv_1", Repeat::Keyed)])).await;
+    let second = accept_one(
+        &store,
+        "a",
+        days_later,
+        calling_for("two", vec![planned("email", "inv_1", Repeat::Keyed)]),
+    )
+    .await;
     let end_of_first = at(0) + KEEP.identity;
     reap_all(&store, end_of_first).await;
-    assert_eq!(detail(&store, first.event).await.effects.len(), 1, "a pending effect keeps its event");
+    assert_eq!(
+        detail(&store, first.event).await.effects.len(),
+        1,
+        "a pending effect keeps its event"
+    );
     let effect = claim_one(&store).await;
     done(&store, &effect, Move::Start).await;
     done(&store, &effect, Move::Settle(OK, Next::Exhausted)).await;
     reap_all(&store, end_of_first).await;
-    assert_eq!(store.event(first.event).await.expect("the store reads"), None);
+    assert_eq!(
+        store.event(first.event).await.expect("the store reads"),
+        None
+    );
     let kept = detail(&store, second.event).await.effects;
-    assert_eq!((kept.len(), kept[0].id, kept[0].record.state), (1, effect.id, EffectState::Done));
-    let third = accept_one(&store, "a", end_of_first, calling_for("three", vec![planned("email", "inv_1", Repeat::Keyed)])).await;
-    assert_eq!(detail(&store, third.event).await.event.status, EventStatus::Completed, "it is done already");
+    assert_eq!(
+        (kept.len(), kept[0].id, kept[0].record.state),
+        (1, effect.id, EffectState::Done)
+    );
+    let third = accept_one(
+        &store,
+        "a",
+        end_of_first,
+        calling_for("three", vec![planned("email", "inv_1", Repeat::Keyed)]),
+    )
+    .await;
+    assert_eq!(
+        detail(&store, third.event).await.event.status,
+        EventStatus::Completed,
+        "it is done already"
+    );
     let end_of_all = end_of_first + KEEP.identity;
     reap_all(&store, end_of_all).await;
-    assert_eq!(store.effect(effect.id).await.expect("the store reads"), None);
+    assert_eq!(
+        store.effect(effect.id).await.expect("the store reads"),
+        None
+    );
 }
 
 /// C3: racing workers never hold the same effect.
 pub async fn racing_claims_never_share_an_effect(store: Subject, _dial: Dial) {
-    let effects = (0..40).map(|number| planned("e", &number.to_string(), Repeat::Keyed)).collect();
+    let effects = (0..40)
+        .map(|number| planned("e", &number.to_string(), Repeat::Keyed))
+        .collect();
     accept(&store, "k", effects).await;
     let workers: Vec<_> = (0..8)
         .map(|_| {
@@ -306,7 +502,13 @@ pub async fn racing_claims_never_share_an_effect(store: Subject, _dial: Dial) {
         .collect();
     let mut seen = Vec::new();
     for worker in workers {
-        seen.extend(worker.await.expect("the worker ends").into_iter().map(|effect| effect.id));
+        seen.extend(
+            worker
+                .await
+                .expect("the worker ends")
+                .into_iter()
+                .map(|effect| effect.id),
+        );
     }
     seen.extend(claim(&store, 100).await.into_iter().map(|effect| effect.id));
     let all = seen.len();

@@ -42,7 +42,9 @@ impl Effects {
         new: &[NewEffect],
         mut id: impl FnMut() -> EffectId,
     ) -> Vec<Option<Claimed>> {
-        new.iter().map(|new| self.plan_one(now, event, new, &mut id)).collect()
+        new.iter()
+            .map(|new| self.plan_one(now, event, new, &mut id))
+            .collect()
     }
 
     fn plan_one(
@@ -60,7 +62,10 @@ impl Effects {
             return None;
         }
         let planned = EffectRecord::planned(new.repeat, new.not_before);
-        let born = new.born.as_ref().and_then(|born| born_started(&planned, now, EPOCH, born.lease));
+        let born = new
+            .born
+            .as_ref()
+            .and_then(|born| born_started(&planned, now, EPOCH, born.lease));
         let effect = Effect {
             id: id(),
             event,
@@ -74,7 +79,10 @@ impl Effects {
             events: vec![event],
             attempts: Vec::new(),
             attempts_max: new.attempts_max,
-            node: new.born.as_ref().map_or_else(|| "".into(), |born| born.node.clone()),
+            node: new
+                .born
+                .as_ref()
+                .map_or_else(|| "".into(), |born| born.node.clone()),
             started_at: now,
         };
         self.rows.insert(effect.id, row);
@@ -82,7 +90,11 @@ impl Effects {
     }
 
     pub(super) fn claim(&mut self, now: Time, ask: &ClaimAsk) -> Vec<Claimed> {
-        let wanted = EffectStep::Claim { now, epoch: EPOCH, lease: ask.lease };
+        let wanted = EffectStep::Claim {
+            now,
+            epoch: EPOCH,
+            lease: ask.lease,
+        };
         let mut due: Vec<(Time, EffectId)> = self
             .rows
             .values()
@@ -93,23 +105,41 @@ impl Effects {
         due.truncate(ask.limit as usize);
         let mut claimed = Vec::new();
         for (_, id) in due {
-            let Some(row) = self.rows.get_mut(&id) else { continue };
+            let Some(row) = self.rows.get_mut(&id) else {
+                continue;
+            };
             if let Ok(change) = step(&row.effect.record, &wanted) {
                 row.node = ask.node.clone();
                 row.effect.record = change.next;
-                claimed.push(Claimed { effect: row.effect.clone() });
+                claimed.push(Claimed {
+                    effect: row.effect.clone(),
+                });
             }
         }
         claimed
     }
 
     pub(super) fn advance(&mut self, now: Time, id: EffectId, fence: Fence, what: Move) -> Moved {
-        let Some(row) = self.rows.get_mut(&id) else { return Moved::NoEffect };
+        let Some(row) = self.rows.get_mut(&id) else {
+            return Moved::NoEffect;
+        };
         let wanted = match what {
             Move::Start => EffectStep::Start { fence, now },
-            Move::Extend(lease) => EffectStep::Extend { fence, now, until: now + lease },
-            Move::Release(after) => EffectStep::Release { fence, due: now + after },
-            Move::Settle(outcome, next) => EffectStep::Settle { fence, now, outcome, next },
+            Move::Extend(lease) => EffectStep::Extend {
+                fence,
+                now,
+                until: now + lease,
+            },
+            Move::Release(after) => EffectStep::Release {
+                fence,
+                due: now + after,
+            },
+            Move::Settle(outcome, next) => EffectStep::Settle {
+                fence,
+                now,
+                outcome,
+                next,
+            },
             Move::Skip(reason) => EffectStep::SkipClaimed { fence, reason },
         };
         match (step(&row.effect.record, &wanted), what) {
@@ -131,11 +161,24 @@ impl Effects {
 
     pub(super) fn rescue(&mut self, now: Time) -> u32 {
         let mut freed = 0;
-        for row in self.rows.values_mut().filter(|row| row.effect.record.state == EffectState::Claimed) {
-            let wanted = EffectStep::Expire { now, attempts_max: row.attempts_max };
+        for row in self
+            .rows
+            .values_mut()
+            .filter(|row| row.effect.record.state == EffectState::Claimed)
+        {
+            let wanted = EffectStep::Expire {
+                now,
+                attempts_max: row.attempts_max,
+            };
             if let Ok(change) = step(&row.effect.record, &wanted) {
                 match row.effect.record.started {
-                    true => row.end(now, Outcome::Lost { why: Lost::LostLease }, change),
+                    true => row.end(
+                        now,
+                        Outcome::Lost {
+                            why: Lost::LostLease,
+                        },
+                        change,
+                    ),
                     false => row.become_(change),
                 };
                 freed += 1;
@@ -146,19 +189,29 @@ impl Effects {
 
     pub(super) fn detail(&self, id: EffectId) -> Option<EffectDetail> {
         let row = self.rows.get(&id)?;
-        Some(EffectDetail { effect: row.effect.clone(), attempts: row.attempts.clone() })
+        Some(EffectDetail {
+            effect: row.effect.clone(),
+            attempts: row.attempts.clone(),
+        })
     }
 
     /// An event's effects: its own in plan order, then those it shares with an earlier event.
     pub(super) fn of_event(&self, event: EventId) -> Vec<Effect> {
-        let mut effects: Vec<Effect> =
-            self.rows.values().filter(|row| row.events.contains(&event)).map(|row| row.effect.clone()).collect();
+        let mut effects: Vec<Effect> = self
+            .rows
+            .values()
+            .filter(|row| row.events.contains(&event))
+            .map(|row| row.effect.clone())
+            .collect();
         effects.sort_by_key(|effect| (effect.event != event, effect.id));
         effects
     }
 
     pub(super) fn status(&self, event: EventId) -> EventStatus {
-        let states = self.of_event(event).into_iter().map(|effect| (effect.record.state, effect.record.skip));
+        let states = self
+            .of_event(event)
+            .into_iter()
+            .map(|effect| (effect.record.state, effect.record.skip));
         EventStatus::of_effects(states, Hold::Free)
     }
 
@@ -193,7 +246,10 @@ impl Row {
     }
 
     fn keep_late(&mut self, now: Time, fence: Fence, outcome: Outcome) {
-        let ran = self.attempts.iter_mut().find(|attempt| attempt.fence == fence && attempt.late.is_none());
+        let ran = self
+            .attempts
+            .iter_mut()
+            .find(|attempt| attempt.fence == fence && attempt.late.is_none());
         if let Some(attempt) = ran {
             attempt.late = Some((now, outcome));
         }

@@ -17,8 +17,8 @@ use hapax_ledger::time::{Span, Time};
 use crate::error::StoreError;
 use crate::nouns::{
     Arrival, CONFLICT_BODIES_MAX, ClaimAsk, Claimed, DELIVERIES_KEPT_MAX, Delivery, EffectDetail,
-    Event, EventDetail, EventFilter, Listed, Move, Moved, NewEvent, PAGE_MAX, Page, PageFrom, Payload,
-    PayloadAnswer, Reaped, Receipt, Receipted, StoreStats,
+    Event, EventDetail, EventFilter, Listed, Move, Moved, NewEvent, PAGE_MAX, Page, PageFrom,
+    Payload, PayloadAnswer, Reaped, Receipt, Receipted, StoreStats,
 };
 use crate::store::{Clock, Store};
 
@@ -53,8 +53,15 @@ impl Row {
             event: self.event.id,
             compare_hash: self.compare_hash,
             first_seen: self.event.received_at,
-            last_seen: self.deliveries.last().map_or(self.event.received_at, |delivery| delivery.at),
-            expires_at: if self.event.status.is_settled() { self.event.identity_expires_at } else { Time::MAX },
+            last_seen: self
+                .deliveries
+                .last()
+                .map_or(self.event.received_at, |delivery| delivery.at),
+            expires_at: if self.event.status.is_settled() {
+                self.event.identity_expires_at
+            } else {
+                Time::MAX
+            },
         }
     }
 }
@@ -62,7 +69,10 @@ impl Row {
 impl ModelStore {
     /// An empty store whose leases end by this clock.
     pub fn new(clock: Clock) -> ModelStore {
-        ModelStore { state: Mutex::default(), clock }
+        ModelStore {
+            state: Mutex::default(),
+            clock,
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -73,17 +83,32 @@ impl ModelStore {
 impl State {
     fn accept(&mut self, arrival: &Arrival, new: &NewEvent, now: Time) -> Receipt {
         let key = (arrival.source.to_string(), new.key.clone());
-        let known = self.keys.get(&key).and_then(|id| self.events.get(id)).map(Row::identity);
+        let known = self
+            .keys
+            .get(&key)
+            .and_then(|id| self.events.get(id))
+            .map(Row::identity);
         match identity::decide(known.as_ref(), new.compare_hash, arrival.at) {
             Sighting::New | Sighting::Expired => self.insert(arrival, new, key, now),
             Sighting::Duplicate { conflict } => {
                 let row = known.and_then(|known| self.events.get_mut(&known.event));
-                repeat(row.expect("a duplicate has an event"), arrival, new, conflict)
+                repeat(
+                    row.expect("a duplicate has an event"),
+                    arrival,
+                    new,
+                    conflict,
+                )
             }
         }
     }
 
-    fn insert(&mut self, arrival: &Arrival, new: &NewEvent, key: (String, String), now: Time) -> Receipt {
+    fn insert(
+        &mut self,
+        arrival: &Arrival,
+        new: &NewEvent,
+        key: (String, String),
+        now: Time,
+    ) -> Receipt {
         self.rows += 1;
         let id = EventId(RawId::new(arrival.at, 0, self.rows));
         let rows = &mut self.rows;
@@ -112,12 +137,20 @@ impl State {
             duplicate_count: 0,
             conflict_count: 0,
             body_hash: new.body_hash,
-            identity_expires_at: identity::expiry(arrival.at, arrival.at, new.keep.identity, new.keep.retry_window),
+            identity_expires_at: identity::expiry(
+                arrival.at,
+                arrival.at,
+                new.keep.identity,
+                new.keep.retry_window,
+            ),
         };
         let row = Row {
             event,
             compare_hash: new.compare_hash,
-            payload: Some(Payload { body: new.body.clone(), content_type: new.content_type.clone() }),
+            payload: Some(Payload {
+                body: new.body.clone(),
+                content_type: new.content_type.clone(),
+            }),
             payload_until: arrival.at + new.keep.payload,
             retry_window: new.keep.retry_window,
             deliveries: vec![delivery(arrival, new, outcome, false)],
@@ -125,12 +158,21 @@ impl State {
         };
         self.events.insert(id, row);
         self.keys.insert(key, id);
-        Receipt { event: id, sighting: Receipted::New, needs_review: new.review.is_some(), claims }
+        Receipt {
+            event: id,
+            sighting: Receipted::New,
+            needs_review: new.review.is_some(),
+            claims,
+        }
     }
 
     fn reap(&mut self, now: Time) -> Reaped {
         let mut reaped = Reaped::default();
-        for row in self.events.values_mut().filter(|row| row.event.status.is_settled()) {
+        for row in self
+            .events
+            .values_mut()
+            .filter(|row| row.event.status.is_settled())
+        {
             let expired = row.payload_until <= now || row.event.identity_expires_at <= now;
             if expired && row.payload.take().is_some() {
                 row.conflict_bodies.clear();
@@ -166,8 +208,16 @@ impl State {
         let fitting = |row: &&Row| filter.fits(&row.event);
         let (mut rows, next): (Vec<Event>, _) = match page.from {
             PageFrom::NewerThan(id) => {
-                let newer = self.events.range(id..).skip_while(|(at, _)| **at == id).map(|(_, row)| row);
-                let mut rows: Vec<Event> = newer.filter(fitting).take(limit).map(|row| row.event.clone()).collect();
+                let newer = self
+                    .events
+                    .range(id..)
+                    .skip_while(|(at, _)| **at == id)
+                    .map(|(_, row)| row);
+                let mut rows: Vec<Event> = newer
+                    .filter(fitting)
+                    .take(limit)
+                    .map(|row| row.event.clone())
+                    .collect();
                 rows.reverse();
                 let next = rows.last().map(|event| event.id);
                 (rows, next)
@@ -200,8 +250,19 @@ impl State {
     }
 }
 
-fn delivery(arrival: &Arrival, new: &NewEvent, outcome: DeliveryOutcome, conflict: bool) -> Delivery {
-    Delivery { at: arrival.at, outcome, proof: arrival.proof.clone(), body_hash: new.body_hash, conflict }
+fn delivery(
+    arrival: &Arrival,
+    new: &NewEvent,
+    outcome: DeliveryOutcome,
+    conflict: bool,
+) -> Delivery {
+    Delivery {
+        at: arrival.at,
+        outcome,
+        proof: arrival.proof.clone(),
+        body_hash: new.body_hash,
+        conflict,
+    }
 }
 
 fn repeat(row: &mut Row, arrival: &Arrival, new: &NewEvent, conflict: bool) -> Receipt {
@@ -210,7 +271,8 @@ fn repeat(row: &mut Row, arrival: &Arrival, new: &NewEvent, conflict: bool) -> R
             last.at = arrival.at;
         }
     } else {
-        row.deliveries.push(delivery(arrival, new, DeliveryOutcome::Duplicate, conflict));
+        row.deliveries
+            .push(delivery(arrival, new, DeliveryOutcome::Duplicate, conflict));
         if conflict && row.event.conflict_count < CONFLICT_BODIES_MAX {
             row.conflict_bodies.push(new.body.clone());
         }
@@ -218,10 +280,17 @@ fn repeat(row: &mut Row, arrival: &Arrival, new: &NewEvent, conflict: bool) -> R
     row.event.delivery_count += 1;
     row.event.duplicate_count += 1;
     row.event.conflict_count += u32::from(conflict);
-    row.event.identity_expires_at = row.event.identity_expires_at.max(arrival.at + row.retry_window);
+    row.event.identity_expires_at = row
+        .event
+        .identity_expires_at
+        .max(arrival.at + row.retry_window);
     Receipt {
         event: row.event.id,
-        sighting: if conflict { Receipted::Conflict } else { Receipted::Duplicate },
+        sighting: if conflict {
+            Receipted::Conflict
+        } else {
+            Receipted::Duplicate
+        },
         needs_review: row.event.status == EventStatus::NeedsReview,
         claims: Vec::new(),
     }
@@ -232,13 +301,28 @@ impl Store for ModelStore {
     async fn accept(&self, arrival: Arrival) -> Result<Vec<Receipt>, StoreError> {
         let mut state = self.lock();
         let now = (self.clock)();
-        Ok(arrival.events.iter().map(|new| state.accept(&arrival, new, now)).collect())
+        Ok(arrival
+            .events
+            .iter()
+            .map(|new| state.accept(&arrival, new, now))
+            .collect())
     }
 
-    async fn sighted(&self, source: &str, key: &str, now: Time) -> Result<Option<EventId>, StoreError> {
+    async fn sighted(
+        &self,
+        source: &str,
+        key: &str,
+        now: Time,
+    ) -> Result<Option<EventId>, StoreError> {
         let state = self.lock();
-        let row = state.keys.get(&(source.to_owned(), key.to_owned())).and_then(|id| state.events.get(id));
-        Ok(row.map(Row::identity).filter(|identity| now < identity.expires_at).map(|identity| identity.event))
+        let row = state
+            .keys
+            .get(&(source.to_owned(), key.to_owned()))
+            .and_then(|id| state.events.get(id));
+        Ok(row
+            .map(Row::identity)
+            .filter(|identity| now < identity.expires_at)
+            .map(|identity| identity.event))
     }
 
     async fn event(&self, id: EventId) -> Result<Option<EventDetail>, StoreError> {
@@ -252,7 +336,10 @@ impl Store for ModelStore {
 
     async fn payload(&self, id: EventId) -> Result<PayloadAnswer, StoreError> {
         Ok(match self.lock().events.get(&id) {
-            Some(Row { payload: Some(payload), .. }) => PayloadAnswer::Kept(payload.clone()),
+            Some(Row {
+                payload: Some(payload),
+                ..
+            }) => PayloadAnswer::Kept(payload.clone()),
             Some(_) => PayloadAnswer::Reaped,
             None => PayloadAnswer::NoEvent,
         })
@@ -273,7 +360,12 @@ impl Store for ModelStore {
         Ok(claimed)
     }
 
-    async fn advance(&self, effect: EffectId, fence: Fence, what: Move) -> Result<Moved, StoreError> {
+    async fn advance(
+        &self,
+        effect: EffectId,
+        fence: Fence,
+        what: Move,
+    ) -> Result<Moved, StoreError> {
         let mut state = self.lock();
         let moved = state.effects.advance((self.clock)(), effect, fence, what);
         state.settle_statuses();
@@ -306,6 +398,10 @@ impl Store for ModelStore {
     async fn close(&self) {}
 
     async fn stats(&self) -> Result<StoreStats, StoreError> {
-        Ok(StoreStats { events: self.lock().events.len() as u64, bytes: 0, keys_twice: 0 })
+        Ok(StoreStats {
+            events: self.lock().events.len() as u64,
+            bytes: 0,
+            keys_twice: 0,
+        })
     }
 }

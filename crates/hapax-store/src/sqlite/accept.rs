@@ -7,9 +7,9 @@ use hapax_ledger::key::{BodyHash, KeyHash, KeyKind};
 use hapax_ledger::time::{Span, Time};
 use rusqlite::{OptionalExtension, params};
 
-use super::{effect, sql_error};
 use super::index::Latest;
 use super::writer::Tx;
+use super::{effect, sql_error};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::nouns::{
     Arrival, CONFLICT_BODIES_MAX, DELIVERIES_KEPT_MAX, NewEvent, Receipt, Receipted,
@@ -17,18 +17,31 @@ use crate::nouns::{
 
 /// Stores one arrival in the open transaction.
 pub(super) fn accept(tx: &mut Tx<'_>, arrival: &Arrival) -> Result<Vec<Receipt>, StoreError> {
-    arrival.events.iter().map(|event| accept_one(tx, arrival, event)).collect()
+    arrival
+        .events
+        .iter()
+        .map(|event| accept_one(tx, arrival, event))
+        .collect()
 }
 
 /// The event that holds a key now.
-pub(super) fn sighted(tx: &Tx<'_>, source: &str, key: &str, now: Time) -> Result<Option<EventId>, StoreError> {
+pub(super) fn sighted(
+    tx: &Tx<'_>,
+    source: &str,
+    key: &str,
+    now: Time,
+) -> Result<Option<EventId>, StoreError> {
     let known = find(tx, KeyHash::of(KeyKind::Identity, source, key), source, key)?;
-    Ok(known.filter(|known| now < known.identity.expires_at).map(|known| known.identity.event))
+    Ok(known
+        .filter(|known| now < known.identity.expires_at)
+        .map(|known| known.identity.event))
 }
 
 /// A write that changes nothing, to prove that writing works.
 pub(super) fn touch(tx: &Tx<'_>) -> Result<(), StoreError> {
-    tx.db.execute("UPDATE store SET epoch = epoch WHERE one = 1", []).map_err(sql_error)?;
+    tx.db
+        .execute("UPDATE store SET epoch = epoch WHERE one = 1", [])
+        .map_err(sql_error)?;
     Ok(())
 }
 
@@ -60,15 +73,25 @@ struct Known {
 
 fn accept_one(tx: &mut Tx<'_>, arrival: &Arrival, event: &NewEvent) -> Result<Receipt, StoreError> {
     let known = find(tx, event.key_hash, &arrival.source, &event.key)?;
-    let sighting = identity::decide(known.as_ref().map(|known| &known.identity), event.compare_hash, arrival.at);
+    let sighting = identity::decide(
+        known.as_ref().map(|known| &known.identity),
+        event.compare_hash,
+        arrival.at,
+    );
     match (sighting, known) {
-        (Sighting::Duplicate { conflict, .. }, Some(known)) => repeat(tx, arrival, event, &known, conflict),
-        (Sighting::New | Sighting::Expired, _) | (Sighting::Duplicate { .. }, None) => insert(tx, arrival, event),
+        (Sighting::Duplicate { conflict, .. }, Some(known)) => {
+            repeat(tx, arrival, event, &known, conflict)
+        }
+        (Sighting::New | Sighting::Expired, _) | (Sighting::Duplicate { .. }, None) => {
+            insert(tx, arrival, event)
+        }
     }
 }
 
 fn find(tx: &Tx<'_>, hash: KeyHash, source: &str, key: &str) -> Result<Option<Known>, StoreError> {
-    let Some(row) = tx.group.find(tx.index, hash)? else { return Ok(None) };
+    let Some(row) = tx.group.find(tx.index, hash)? else {
+        return Ok(None);
+    };
     let mut read = tx
         .db
         .prepare_cached(
@@ -89,10 +112,23 @@ fn find(tx: &Tx<'_>, hash: KeyHash, source: &str, key: &str) -> Result<Option<Kn
                 compare_hash: BodyHash::from_bytes(compare_hash.unwrap_or(body_hash)),
                 first_seen: at,
                 last_seen: at,
-                expires_at: if status.is_settled() { ends_at } else { Time::MAX },
+                expires_at: if status.is_settled() {
+                    ends_at
+                } else {
+                    Time::MAX
+                },
             };
             let retry_window = Span::from_micros(read.get(6)?);
-            Ok((same, Known { row, identity, retry_window, status, ends_at }))
+            Ok((
+                same,
+                Known {
+                    row,
+                    identity,
+                    retry_window,
+                    status,
+                    ends_at,
+                },
+            ))
         })
         .optional()
         .map_err(sql_error)?;
@@ -100,7 +136,10 @@ fn find(tx: &Tx<'_>, hash: KeyHash, source: &str, key: &str) -> Result<Option<Kn
         // The index was not told that the row is gone: nothing holds the key.
         None => Ok(None),
         Some((true, known)) => Ok(Some(known)),
-        Some((false, _)) => Err(StoreError::new(StoreErrorKind::Corrupt, "two keys share one 128-bit hash, or the key index points to a wrong row")),
+        Some((false, _)) => Err(StoreError::new(
+            StoreErrorKind::Corrupt,
+            "two keys share one 128-bit hash, or the key index points to a wrong row",
+        )),
     }
 }
 
@@ -112,7 +151,12 @@ fn insert(tx: &mut Tx<'_>, arrival: &Arrival, event: &NewEvent) -> Result<Receip
         None if event.effects.is_empty() => EventStatus::Completed,
         None => effect::set_status(tx.db, row)?,
     };
-    let expires_at = identity::expiry(arrival.at, arrival.at, event.keep.identity, event.keep.retry_window);
+    let expires_at = identity::expiry(
+        arrival.at,
+        arrival.at,
+        event.keep.identity,
+        event.keep.retry_window,
+    );
     let body_hash = event.body_hash.bytes();
     let compare_hash = (event.compare_hash != event.body_hash).then(|| event.compare_hash.bytes());
     tx.db
@@ -172,13 +216,22 @@ fn repeat(
     conflict: bool,
 ) -> Result<Receipt, StoreError> {
     let before = tx.group.latest(tx.index, known.row)?;
-    let mut latest = Latest { row: before.row, n: before.n + 1, conflicts: before.conflicts + u32::from(conflict) };
+    let mut latest = Latest {
+        row: before.row,
+        n: before.n + 1,
+        conflicts: before.conflicts + u32::from(conflict),
+    };
     if before.n >= DELIVERIES_KEPT_MAX {
         // The last row stands for all later ones.
         tx.db
             .prepare_cached("UPDATE delivery SET n = ?2, at = ?3, conflicts = ?4 WHERE seq = ?1")
             .and_then(|mut update| {
-                update.execute(params![latest.row, latest.n, arrival.at.micros(), latest.conflicts])
+                update.execute(params![
+                    latest.row,
+                    latest.n,
+                    arrival.at.micros(),
+                    latest.conflicts
+                ])
             })
             .map_err(sql_error)?;
     } else {
@@ -189,7 +242,11 @@ fn repeat(
     outlive_the_sender(tx, known, arrival.at)?;
     Ok(Receipt {
         event: known.identity.event,
-        sighting: if conflict { Receipted::Conflict } else { Receipted::Duplicate },
+        sighting: if conflict {
+            Receipted::Conflict
+        } else {
+            Receipted::Duplicate
+        },
         needs_review: known.status == EventStatus::NeedsReview,
         claims: Vec::new(),
     })

@@ -41,12 +41,21 @@ impl Checkpointer {
                     }
                 }
             })
-            .map_err(|error| StoreError::new(StoreErrorKind::Unavailable, "cannot start a thread").caused_by(error))?;
-        Ok(Checkpointer { stop: Mutex::new(Some((stop, thread))) })
+            .map_err(|error| {
+                StoreError::new(StoreErrorKind::Unavailable, "cannot start a thread")
+                    .caused_by(error)
+            })?;
+        Ok(Checkpointer {
+            stop: Mutex::new(Some((stop, thread))),
+        })
     }
 
     pub(super) fn stop(&self) {
-        let taken = self.stop.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let taken = self
+            .stop
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         if let Some((stop, thread)) = taken {
             drop(stop);
             let _ = thread.join();
@@ -58,8 +67,11 @@ fn step(db: &Connection, restarter: &Restarter) -> Result<(), StoreError> {
     if restarter.frames_since_restart() < FRAMES_WORTH_COPYING {
         return Ok(());
     }
-    let (frames, copied): (i64, i64) =
-        db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| Ok((row.get(1)?, row.get(2)?))).map_err(sql_error)?;
+    let (frames, copied): (i64, i64) = db
+        .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
+            Ok((row.get(1)?, row.get(2)?))
+        })
+        .map_err(sql_error)?;
     if frames >= FRAMES_RESTART {
         restarter.restart_log();
     } else if frames == copied {

@@ -24,32 +24,62 @@ const RESCUE_ROWS: u32 = 500;
 pub(super) fn claim(tx: &mut Tx<'_>, ask: &ClaimAsk) -> Result<Vec<Claimed>, StoreError> {
     let due: Vec<Held> = tx
         .db
-        .prepare_cached(effect_columns!("WHERE state = 0 AND next_at <= ?1 ORDER BY next_at, seq LIMIT ?2"))
-        .and_then(|mut read| read.query_map(params![tx.now.micros(), ask.limit], to_held)?.collect())
+        .prepare_cached(effect_columns!(
+            "WHERE state = 0 AND next_at <= ?1 ORDER BY next_at, seq LIMIT ?2"
+        ))
+        .and_then(|mut read| {
+            read.query_map(params![tx.now.micros(), ask.limit], to_held)?
+                .collect()
+        })
         .map_err(sql_error)?;
     let mut claimed = Vec::with_capacity(due.len());
     for mut held in due {
-        let wanted = EffectStep::Claim { now: tx.now, epoch: tx.group.epoch(), lease: ask.lease };
+        let wanted = EffectStep::Claim {
+            now: tx.now,
+            epoch: tx.group.epoch(),
+            lease: ask.lease,
+        };
         if let Ok(change) = step(&held.effect.record, &wanted) {
             held.node = Some(ask.node.clone());
             held.started_at = None;
             apply(tx, &mut held, &change)?;
-            claimed.push(Claimed { effect: held.effect });
+            claimed.push(Claimed {
+                effect: held.effect,
+            });
         }
     }
     Ok(claimed)
 }
 
 /// Moves an effect for the worker that shows this fence.
-pub(super) fn advance(tx: &mut Tx<'_>, id: EffectId, fence: Fence, what: Move) -> Result<Moved, StoreError> {
+pub(super) fn advance(
+    tx: &mut Tx<'_>,
+    id: EffectId,
+    fence: Fence,
+    what: Move,
+) -> Result<Moved, StoreError> {
     let held = effect::read(tx.db, id.0.row() as i64)?.filter(|held| held.effect.id == id);
-    let Some(mut held) = held else { return Ok(Moved::NoEffect) };
+    let Some(mut held) = held else {
+        return Ok(Moved::NoEffect);
+    };
     let now = tx.now;
     let wanted = match what {
         Move::Start => EffectStep::Start { fence, now },
-        Move::Extend(lease) => EffectStep::Extend { fence, now, until: now + lease },
-        Move::Release(after) => EffectStep::Release { fence, due: now + after },
-        Move::Settle(outcome, next) => EffectStep::Settle { fence, now, outcome, next },
+        Move::Extend(lease) => EffectStep::Extend {
+            fence,
+            now,
+            until: now + lease,
+        },
+        Move::Release(after) => EffectStep::Release {
+            fence,
+            due: now + after,
+        },
+        Move::Settle(outcome, next) => EffectStep::Settle {
+            fence,
+            now,
+            outcome,
+            next,
+        },
         Move::Skip(reason) => EffectStep::SkipClaimed { fence, reason },
     };
     let change = match step(&held.effect.record, &wanted) {
@@ -75,10 +105,20 @@ pub(super) fn rescue(tx: &mut Tx<'_>) -> Result<u32, StoreError> {
     let now = tx.now;
     let expired: Vec<Held> = tx
         .db
-        .prepare_cached(effect_columns!("WHERE state = 1 AND lease_until <= ?1 ORDER BY lease_until LIMIT ?2"))
-        .and_then(|mut read| read.query_map(params![now.micros(), RESCUE_ROWS], to_held)?.collect())
+        .prepare_cached(effect_columns!(
+            "WHERE state = 1 AND lease_until <= ?1 ORDER BY lease_until LIMIT ?2"
+        ))
+        .and_then(|mut read| {
+            read.query_map(params![now.micros(), RESCUE_ROWS], to_held)?
+                .collect()
+        })
         .map_err(sql_error)?;
-    free(tx, expired, |attempts_max| EffectStep::Expire { now, attempts_max }, Lost::LostLease)
+    free(
+        tx,
+        expired,
+        |attempts_max| EffectStep::Expire { now, attempts_max },
+        Lost::LostLease,
+    )
 }
 
 /// Frees everything that an earlier process held: its leases ended with it (C3).
@@ -87,10 +127,20 @@ pub(super) fn void(tx: &mut Tx<'_>) -> Result<u32, StoreError> {
     let floor = Fence::NONE.next(tx.group.epoch());
     let held: Vec<Held> = tx
         .db
-        .prepare_cached(effect_columns!("WHERE state = 1 AND fence < ?1 ORDER BY lease_until LIMIT ?2"))
-        .and_then(|mut read| read.query_map(params![floor.as_u64() as i64, RESCUE_ROWS], to_held)?.collect())
+        .prepare_cached(effect_columns!(
+            "WHERE state = 1 AND fence < ?1 ORDER BY lease_until LIMIT ?2"
+        ))
+        .and_then(|mut read| {
+            read.query_map(params![floor.as_u64() as i64, RESCUE_ROWS], to_held)?
+                .collect()
+        })
         .map_err(sql_error)?;
-    free(tx, held, |attempts_max| EffectStep::Void { now, attempts_max }, Lost::Crash)
+    free(
+        tx,
+        held,
+        |attempts_max| EffectStep::Void { now, attempts_max },
+        Lost::Crash,
+    )
 }
 
 fn free(
@@ -113,9 +163,18 @@ fn free(
 }
 
 /// One effect with its attempts.
-pub(super) fn detail(db: &rusqlite::Connection, id: EffectId) -> Result<Option<EffectDetail>, StoreError> {
+pub(super) fn detail(
+    db: &rusqlite::Connection,
+    id: EffectId,
+) -> Result<Option<EffectDetail>, StoreError> {
     let held = effect::read(db, id.0.row() as i64)?.filter(|held| held.effect.id == id);
-    held.map(|held| Ok(EffectDetail { attempts: effect::attempts(db, held.row)?, effect: held.effect })).transpose()
+    held.map(|held| {
+        Ok(EffectDetail {
+            attempts: effect::attempts(db, held.row)?,
+            effect: held.effect,
+        })
+    })
+    .transpose()
 }
 
 fn apply(tx: &Tx<'_>, held: &mut Held, change: &Change) -> Result<(), StoreError> {
@@ -168,7 +227,13 @@ fn keep_late(tx: &Tx<'_>, effect: i64, fence: Fence, outcome: Outcome) -> Result
              WHERE effect = ?1 AND fence = ?2 AND late_at IS NULL",
         )
         .and_then(|mut update| {
-            update.execute(params![effect, fence.as_u64() as i64, at.micros(), code.kind, code.detail])
+            update.execute(params![
+                effect,
+                fence.as_u64() as i64,
+                at.micros(),
+                code.kind,
+                code.detail
+            ])
         })
         .map_err(sql_error)?;
     Ok(())

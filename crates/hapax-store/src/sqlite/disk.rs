@@ -26,7 +26,10 @@ pub struct DiskLimits {
 
 impl Default for DiskLimits {
     fn default() -> DiskLimits {
-        DiskLimits { free_bytes_min: 64 * 1024 * 1024, ballast_bytes: 16 * 1024 * 1024 }
+        DiskLimits {
+            free_bytes_min: 64 * 1024 * 1024,
+            ballast_bytes: 16 * 1024 * 1024,
+        }
     }
 }
 
@@ -60,7 +63,10 @@ impl Disk {
             self.groups_until_look -= 1;
         }
         match self.low {
-            true => Err(StoreError::new(StoreErrorKind::Full, "the disk is nearly full; free some space, intake resumes by itself")),
+            true => Err(StoreError::new(
+                StoreErrorKind::Full,
+                "the disk is nearly full; free some space, intake resumes by itself",
+            )),
             false => Ok(()),
         }
     }
@@ -75,16 +81,25 @@ impl Disk {
 
     fn look(&mut self) {
         self.groups_until_look = GROUPS_BETWEEN_LOOKS;
-        let Some(free) = self.free_bytes() else { return };
+        let Some(free) = self.free_bytes() else {
+            return;
+        };
         let was_low = self.low;
         self.low = free < self.limits.free_bytes_min;
         match (was_low, self.low) {
-            (false, true) => tracing::warn!(free_bytes = free, "the disk is nearly full; answering 503 until there is space"),
-            (true, false) => tracing::info!(free_bytes = free, "the disk has space again; taking work"),
+            (false, true) => tracing::warn!(
+                free_bytes = free,
+                "the disk is nearly full; answering 503 until there is space"
+            ),
+            (true, false) => {
+                tracing::info!(free_bytes = free, "the disk has space again; taking work")
+            }
             _ => {}
         }
-        let ballast_missing = std::fs::metadata(&self.ballast).map_or(0, |file| file.len()) < self.limits.ballast_bytes;
-        if ballast_missing && free > self.limits.free_bytes_min + 2 * self.limits.ballast_bytes
+        let ballast_missing = std::fs::metadata(&self.ballast).map_or(0, |file| file.len())
+            < self.limits.ballast_bytes;
+        if ballast_missing
+            && free > self.limits.free_bytes_min + 2 * self.limits.ballast_bytes
             && let Err(error) = self.fill_ballast()
         {
             tracing::warn!(%error, "cannot write the ballast file");
@@ -99,7 +114,9 @@ impl Disk {
     fn fill_ballast(&self) -> std::io::Result<()> {
         let mut file = File::create(&self.ballast)?;
         // Not zeros: a file system that compresses would keep nothing back for them.
-        let piece: Vec<u8> = (0..PIECE).map(|at| (at as u32).wrapping_mul(2_654_435_761) as u8).collect();
+        let piece: Vec<u8> = (0..PIECE)
+            .map(|at| (at as u32).wrapping_mul(2_654_435_761) as u8)
+            .collect();
         let mut left = self.limits.ballast_bytes as usize;
         while left > 0 {
             let size = left.min(PIECE);

@@ -105,11 +105,19 @@ pub(super) fn plan(
     effects: &[NewEffect],
 ) -> Result<Vec<Option<Claimed>>, StoreError> {
     if effects.len() > EFFECTS_PER_EVENT_MAX {
-        return Err(StoreError::new(StoreErrorKind::Unavailable, "an event calls for more effects than fit"));
+        return Err(StoreError::new(
+            StoreErrorKind::Unavailable,
+            "an event calls for more effects than fit",
+        ));
     }
     let mut claims = Vec::with_capacity(effects.len());
     for (place, new) in effects.iter().enumerate() {
-        let known = tx.group.find(tx.index, new.key_hash)?.map(|row| read(tx.db, row)).transpose()?.flatten();
+        let known = tx
+            .group
+            .find(tx.index, new.key_hash)?
+            .map(|row| read(tx.db, row))
+            .transpose()?
+            .flatten();
         match known.filter(|known| known.effect.name == new.name && known.effect.key == new.key) {
             Some(known) => {
                 link(tx.db, known.row, event)?;
@@ -122,19 +130,29 @@ pub(super) fn plan(
 }
 
 fn link(db: &Connection, effect: i64, event: i64) -> Result<(), StoreError> {
-    db.prepare_cached("INSERT INTO effect_link (effect, event) VALUES (?1, ?2) ON CONFLICT DO NOTHING")
-        .and_then(|mut insert| insert.execute([effect, event]))
-        .map_err(sql_error)?;
+    db.prepare_cached(
+        "INSERT INTO effect_link (effect, event) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+    )
+    .and_then(|mut insert| insert.execute([effect, event]))
+    .map_err(sql_error)?;
     Ok(())
 }
 
-fn insert(tx: &mut Tx<'_>, at: Time, row: i64, new: &NewEffect) -> Result<Option<Claimed>, StoreError> {
+fn insert(
+    tx: &mut Tx<'_>,
+    at: Time,
+    row: i64,
+    new: &NewEffect,
+) -> Result<Option<Claimed>, StoreError> {
     let planned = EffectRecord::planned(new.repeat, new.not_before);
     let now = tx.now;
     let born = new.born.as_ref().and_then(|born| {
-        born_started(&planned, now, tx.group.epoch(), born.lease).map(|record| (record, born.node.clone()))
+        born_started(&planned, now, tx.group.epoch(), born.lease)
+            .map(|record| (record, born.node.clone()))
     });
-    let (record, node) = born.clone().map_or((planned, None), |(record, node)| (record, Some(node)));
+    let (record, node) = born
+        .clone()
+        .map_or((planned, None), |(record, node)| (record, Some(node)));
     let held = Held {
         row,
         effect: Effect {
@@ -177,7 +195,9 @@ fn insert(tx: &mut Tx<'_>, at: Time, row: i64, new: &NewEffect) -> Result<Option
         })
         .map_err(sql_error)?;
     tx.group.take(new.key_hash, row);
-    Ok(born.map(|_| Claimed { effect: held.effect }))
+    Ok(born.map(|_| Claimed {
+        effect: held.effect,
+    }))
 }
 
 /// Writes what the ledger decided, and who holds it.
@@ -226,12 +246,16 @@ pub(super) fn touch_events(db: &Connection, effect: i64) -> Result<(), StoreErro
 /// The status of an event from its effects, as it is now.
 pub(super) fn set_status(db: &Connection, event: i64) -> Result<EventStatus, StoreError> {
     let effects = of_event(db, event)?;
-    let states = effects.iter().map(|held| (held.effect.record.state, held.effect.record.skip));
+    let states = effects
+        .iter()
+        .map(|held| (held.effect.record.state, held.effect.record.skip));
     let status = EventStatus::of_effects(states, Hold::Free);
     // An event that waits for a person does so whatever its effects say.
-    db.prepare_cached("UPDATE event SET status = ?2 WHERE seq = ?1 AND review_code IS NULL AND status <> ?2")
-        .and_then(|mut update| update.execute(params![event, status.code()]))
-        .map_err(sql_error)?;
+    db.prepare_cached(
+        "UPDATE event SET status = ?2 WHERE seq = ?1 AND review_code IS NULL AND status <> ?2",
+    )
+    .and_then(|mut update| update.execute(params![event, status.code()]))
+    .map_err(sql_error)?;
     Ok(status)
 }
 

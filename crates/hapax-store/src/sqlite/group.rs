@@ -25,18 +25,31 @@ pub(super) struct Group {
 
 impl Group {
     pub(super) fn new(db: &Connection, index: &KeyIndex, epoch: u32) -> Result<Group, StoreError> {
-        let last: Option<i64> =
-            db.query_row("SELECT max(seq) FROM event", [], |row| row.get(0)).map_err(sql_error)?;
-        let last_effect: Option<i64> =
-            db.query_row("SELECT max(seq) FROM effect", [], |row| row.get(0)).map_err(sql_error)?;
+        let last: Option<i64> = db
+            .query_row("SELECT max(seq) FROM event", [], |row| row.get(0))
+            .map_err(sql_error)?;
+        let last_effect: Option<i64> = db
+            .query_row("SELECT max(seq) FROM effect", [], |row| row.get(0))
+            .map_err(sql_error)?;
         let last = last.max(last_effect.map(|row| row >> PLACE_BITS));
         // A row number is not used again while the index remembers it, even if its row has been reaped.
         let watermark = index.watermark()?;
         let next_row = last.unwrap_or(0).max(watermark.event) + 1;
-        let last: Option<i64> =
-            db.query_row("SELECT max(seq) FROM delivery", [], |row| row.get(0)).map_err(sql_error)?;
+        let last: Option<i64> = db
+            .query_row("SELECT max(seq) FROM delivery", [], |row| row.get(0))
+            .map_err(sql_error)?;
         let next_delivery = last.unwrap_or(0).max(watermark.delivery) + 1;
-        Ok(Group { epoch, next_row, next_delivery, keys: HashMap::new(), latest: HashMap::new(), forgotten: Vec::new(), rows: 0, reaper_at: 0, stale: false })
+        Ok(Group {
+            epoch,
+            next_row,
+            next_delivery,
+            keys: HashMap::new(),
+            latest: HashMap::new(),
+            forgotten: Vec::new(),
+            rows: 0,
+            reaper_at: 0,
+            stale: false,
+        })
     }
 
     /// The epoch of this process, for fences.
@@ -56,7 +69,10 @@ impl Group {
     /// has read rows which it has not.
     pub(super) fn usable(&self) -> Result<(), StoreError> {
         match self.stale {
-            true => Err(StoreError::new(StoreErrorKind::Unavailable, "the database has to be reopened first")),
+            true => Err(StoreError::new(
+                StoreErrorKind::Unavailable,
+                "the database has to be reopened first",
+            )),
             false => Ok(()),
         }
     }
@@ -132,8 +148,17 @@ impl Group {
     pub(super) fn settle(&mut self, index: &KeyIndex) -> Result<(), StoreError> {
         self.rows = 0;
         if !self.keys.is_empty() || !self.latest.is_empty() {
-            let added = Additions { keys: self.keys.drain().collect(), latest: self.latest.drain().collect() };
-            index.put(&added, Watermark { event: self.next_row - 1, delivery: self.next_delivery - 1 })?;
+            let added = Additions {
+                keys: self.keys.drain().collect(),
+                latest: self.latest.drain().collect(),
+            };
+            index.put(
+                &added,
+                Watermark {
+                    event: self.next_row - 1,
+                    delivery: self.next_delivery - 1,
+                },
+            )?;
         }
         if !self.forgotten.is_empty() {
             index.forget(&self.forgotten)?;

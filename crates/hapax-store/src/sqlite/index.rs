@@ -122,7 +122,10 @@ impl KeyIndex {
     fn with<T>(&self, ask: impl FnOnce(&Open) -> fjall::Result<T>) -> Result<T, StoreError> {
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         let Some(open) = open.as_ref() else {
-            return Err(StoreError::new(StoreErrorKind::Unavailable, "the key index could not be opened again"));
+            return Err(StoreError::new(
+                StoreErrorKind::Unavailable,
+                "the key index could not be opened again",
+            ));
         };
         ask(open).map_err(|error| {
             self.failed.store(true, Ordering::Relaxed);
@@ -135,7 +138,10 @@ impl KeyIndex {
         let bytes = self.with(|open| open.meta.get(STAMP))?;
         Ok(bytes.and_then(|bytes| {
             let (store_id, epoch) = bytes.split_first_chunk::<16>()?;
-            Some(Stamp { store_id: *store_id, epoch: u32::from_be_bytes(epoch.try_into().ok()?) })
+            Some(Stamp {
+                store_id: *store_id,
+                epoch: u32::from_be_bytes(epoch.try_into().ok()?),
+            })
         }))
     }
 
@@ -153,10 +159,12 @@ impl KeyIndex {
     pub(super) fn watermark(&self) -> Result<Watermark, StoreError> {
         let bytes = self.with(|open| open.meta.get(WATERMARK))?;
         let parts = bytes.as_deref().and_then(<[u8]>::split_first_chunk::<8>);
-        Ok(parts.map_or_else(Watermark::default, |(event, delivery)| Watermark {
-            event: i64::from_be_bytes(*event),
-            delivery: delivery.try_into().map_or(0, i64::from_be_bytes),
-        }))
+        Ok(
+            parts.map_or_else(Watermark::default, |(event, delivery)| Watermark {
+                event: i64::from_be_bytes(*event),
+                delivery: delivery.try_into().map_or(0, i64::from_be_bytes),
+            }),
+        )
     }
 
     /// The row that held this key when it was last written; to be confirmed.
@@ -206,7 +214,11 @@ impl KeyIndex {
         self.with(|open| {
             let mut batch = open.db.batch();
             for (key, row) in entries {
-                if open.keys.get(key.bytes())?.is_some_and(|held| *held == row.to_be_bytes()) {
+                if open
+                    .keys
+                    .get(key.bytes())?
+                    .is_some_and(|held| *held == row.to_be_bytes())
+                {
                     batch.remove(&open.keys, key.bytes());
                 }
                 batch.remove(&open.latest, row.to_be_bytes());
@@ -250,7 +262,12 @@ impl Open {
             KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES)
         })?;
         let meta = db.keyspace("meta", KeyspaceCreateOptions::default)?;
-        Ok(Open { db, keys, latest, meta })
+        Ok(Open {
+            db,
+            keys,
+            latest,
+            meta,
+        })
     }
 }
 
@@ -258,8 +275,13 @@ impl Open {
 fn is_passing(error: &fjall::Error) -> bool {
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = cause {
-        let kind = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
-        if matches!(kind, Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded)) {
+        let kind = error
+            .downcast_ref::<std::io::Error>()
+            .map(std::io::Error::kind);
+        if matches!(
+            kind,
+            Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+        ) {
             return true;
         }
         cause = error.source();
@@ -271,7 +293,11 @@ fn discard(path: &Path) -> Result<(), StoreError> {
     match std::fs::remove_dir_all(path) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(StoreError::new(StoreErrorKind::Unavailable, "cannot clear the key index").caused_by(error)),
+        Err(error) => Err(StoreError::new(
+            StoreErrorKind::Unavailable,
+            "cannot clear the key index",
+        )
+        .caused_by(error)),
     }
 }
 

@@ -25,7 +25,9 @@ pub(super) fn migrate(db: &mut Connection) -> Result<(), StoreError> {
         let n = at as i64 + 1;
         let checksum = BodyHash::of(text.as_bytes()).bytes();
         let known: Option<Vec<u8>> = db
-            .query_row("SELECT checksum FROM migration WHERE n = ?1", [n], |row| row.get(0))
+            .query_row("SELECT checksum FROM migration WHERE n = ?1", [n], |row| {
+                row.get(0)
+            })
             .optional()
             .map_err(sql_error)?;
         match known {
@@ -33,7 +35,9 @@ pub(super) fn migrate(db: &mut Connection) -> Result<(), StoreError> {
             Some(_) => {
                 return Err(StoreError::new(
                     StoreErrorKind::Incompatible,
-                    format!("migration {name} in this file is not the one this version knows; it was made by a build that was never released"),
+                    format!(
+                        "migration {name} in this file is not the one this version knows; it was made by a build that was never released"
+                    ),
                 ));
             }
             None => apply(db, n, name, text, &checksum)?,
@@ -55,10 +59,19 @@ fn refuse_newer(db: &Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn apply(db: &mut Connection, n: i64, name: &str, text: &str, checksum: &[u8]) -> Result<(), StoreError> {
+fn apply(
+    db: &mut Connection,
+    n: i64,
+    name: &str,
+    text: &str,
+    checksum: &[u8],
+) -> Result<(), StoreError> {
     let tx = db.transaction().map_err(sql_error)?;
     tx.execute_batch(text).map_err(sql_error)?;
-    tx.execute("INSERT INTO migration (n, name, checksum) VALUES (?1, ?2, ?3)", (n, name, checksum))
-        .map_err(sql_error)?;
+    tx.execute(
+        "INSERT INTO migration (n, name, checksum) VALUES (?1, ?2, ?3)",
+        (n, name, checksum),
+    )
+    .map_err(sql_error)?;
     tx.commit().map_err(sql_error)
 }

@@ -41,8 +41,8 @@ use crate::nouns::{
     Page, PayloadAnswer, Reaped, Receipt, StoreStats,
 };
 use crate::store::{Clock, Store};
-use writer::Space;
 pub use disk::DiskLimits;
+use writer::Space;
 
 /// How to open an embedded store.
 #[derive(Clone)]
@@ -76,7 +76,13 @@ impl SqliteStore {
         let disk = disk::Disk::new(&paths, options.disk);
         let writer = writer::Writer::start(paths.clone(), opened, disk, options.clock)?;
         let checkpointer = checkpoint::Checkpointer::start(&paths, writer.restarter())?;
-        Ok(SqliteStore { writer, readers, index, checkpointer, _lock: lock })
+        Ok(SqliteStore {
+            writer,
+            readers,
+            index,
+            checkpointer,
+            _lock: lock,
+        })
     }
 
     fn shut(&self) {
@@ -95,17 +101,30 @@ impl Drop for SqliteStore {
 impl Store for SqliteStore {
     async fn accept(&self, arrival: Arrival) -> Result<Vec<Receipt>, StoreError> {
         let bytes = arrival.events.iter().map(|event| event.body.len()).sum();
-        self.writer.write(Space::Takes, bytes, move |tx| accept::accept(tx, &arrival)).await
+        self.writer
+            .write(Space::Takes, bytes, move |tx| accept::accept(tx, &arrival))
+            .await
     }
 
-    async fn sighted(&self, source: &str, key: &str, now: Time) -> Result<Option<EventId>, StoreError> {
+    async fn sighted(
+        &self,
+        source: &str,
+        key: &str,
+        now: Time,
+    ) -> Result<Option<EventId>, StoreError> {
         let (source, key) = (source.to_owned(), key.to_owned());
-        self.writer.write(Space::Frees, 0, move |tx| accept::sighted(tx, &source, &key, now)).await
+        self.writer
+            .write(Space::Frees, 0, move |tx| {
+                accept::sighted(tx, &source, &key, now)
+            })
+            .await
     }
 
     async fn event(&self, id: EventId) -> Result<Option<EventDetail>, StoreError> {
         let index = self.index.clone();
-        self.readers.run(move |db| read::event(db, &index, id)).await
+        self.readers
+            .run(move |db| read::event(db, &index, id))
+            .await
     }
 
     async fn payload(&self, id: EventId) -> Result<PayloadAnswer, StoreError> {
@@ -114,7 +133,9 @@ impl Store for SqliteStore {
 
     async fn events(&self, filter: EventFilter, page: Page) -> Result<Listed<Event>, StoreError> {
         let index = self.index.clone();
-        self.readers.run(move |db| read::events(db, &index, &filter, page)).await
+        self.readers
+            .run(move |db| read::events(db, &index, &filter, page))
+            .await
     }
 
     fn shards(&self) -> u16 {
@@ -122,12 +143,23 @@ impl Store for SqliteStore {
     }
 
     async fn claim(&self, ask: ClaimAsk) -> Result<Vec<Claimed>, StoreError> {
-        self.writer.write(Space::Takes, 0, move |tx| claim::claim(tx, &ask)).await
+        self.writer
+            .write(Space::Takes, 0, move |tx| claim::claim(tx, &ask))
+            .await
     }
 
-    async fn advance(&self, effect: EffectId, fence: Fence, what: Move) -> Result<Moved, StoreError> {
+    async fn advance(
+        &self,
+        effect: EffectId,
+        fence: Fence,
+        what: Move,
+    ) -> Result<Moved, StoreError> {
         // Evidence about work that is under way is written even when the disk is nearly full.
-        self.writer.write(Space::Frees, 0, move |tx| claim::advance(tx, effect, fence, what)).await
+        self.writer
+            .write(Space::Frees, 0, move |tx| {
+                claim::advance(tx, effect, fence, what)
+            })
+            .await
     }
 
     async fn rescue(&self, _shard: u16) -> Result<u32, StoreError> {
@@ -139,15 +171,23 @@ impl Store for SqliteStore {
     }
 
     async fn reap(&self, now: Time) -> Result<Reaped, StoreError> {
-        self.writer.write(Space::Frees, 0, move |tx| reap::step(tx, now)).await
+        self.writer
+            .write(Space::Frees, 0, move |tx| reap::step(tx, now))
+            .await
     }
 
     async fn ready(&self) -> Result<(), StoreError> {
-        self.writer.write(Space::Takes, 0, |tx| accept::touch(tx)).await
+        self.writer
+            .write(Space::Takes, 0, |tx| accept::touch(tx))
+            .await
     }
 
     async fn keep_admin_token(&self, hash: [u8; 32]) -> Result<[u8; 32], StoreError> {
-        self.writer.write(Space::Takes, 0, move |tx| accept::keep_admin_token(tx, hash)).await
+        self.writer
+            .write(Space::Takes, 0, move |tx| {
+                accept::keep_admin_token(tx, hash)
+            })
+            .await
     }
 
     async fn close(&self) {
@@ -157,19 +197,36 @@ impl Store for SqliteStore {
 
     async fn stats(&self) -> Result<StoreStats, StoreError> {
         let (events, keys_twice) = self.readers.run(read::count).await?;
-        Ok(StoreStats { events, keys_twice, bytes: self.writer.bytes() })
+        Ok(StoreStats {
+            events,
+            keys_twice,
+            bytes: self.writer.bytes(),
+        })
     }
 }
 
 fn take_lock(paths: &open::Paths) -> Result<File, StoreError> {
-    let open = || File::options().create(true).truncate(false).write(true).open(&paths.lock);
+    let open = || {
+        File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&paths.lock)
+    };
     let lock = open().map_err(|error| {
-        StoreError::new(StoreErrorKind::Unavailable, format!("cannot open {}", paths.lock.display())).caused_by(error)
+        StoreError::new(
+            StoreErrorKind::Unavailable,
+            format!("cannot open {}", paths.lock.display()),
+        )
+        .caused_by(error)
     })?;
     lock.try_lock().map_err(|_| {
         StoreError::new(
             StoreErrorKind::Incompatible,
-            format!("{} is in use by another process; talk to that one through its HTTP API", paths.database.display()),
+            format!(
+                "{} is in use by another process; talk to that one through its HTTP API",
+                paths.database.display()
+            ),
         )
     })?;
     Ok(lock)
@@ -179,7 +236,9 @@ fn take_lock(paths: &open::Paths) -> Result<File, StoreError> {
 fn sql_error(error: rusqlite::Error) -> StoreError {
     let kind = match error.sqlite_error_code() {
         Some(rusqlite::ErrorCode::DiskFull) => StoreErrorKind::Full,
-        Some(rusqlite::ErrorCode::DatabaseCorrupt | rusqlite::ErrorCode::NotADatabase) => StoreErrorKind::Corrupt,
+        Some(rusqlite::ErrorCode::DatabaseCorrupt | rusqlite::ErrorCode::NotADatabase) => {
+            StoreErrorKind::Corrupt
+        }
         _ => StoreErrorKind::Unavailable,
     };
     StoreError::new(kind, "the database failed").caused_by(error)

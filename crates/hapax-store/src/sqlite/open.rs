@@ -60,18 +60,26 @@ pub(super) fn writer(paths: &Paths) -> Result<Connection, StoreError> {
     if rusqlite::version_number() < SQLITE_VERSION_MIN {
         return Err(StoreError::new(
             StoreErrorKind::Incompatible,
-            format!("SQLite {} is too old; 3.51.3 or newer is needed", rusqlite::version()),
+            format!(
+                "SQLite {} is too old; 3.51.3 or newer is needed",
+                rusqlite::version()
+            ),
         ));
     }
     let db = Connection::open(&paths.database).map_err(sql_error)?;
     db.busy_timeout(BUSY_WAIT).map_err(sql_error)?;
-    db.pragma_update(None, "journal_mode", "WAL").map_err(sql_error)?;
+    db.pragma_update(None, "journal_mode", "WAL")
+        .map_err(sql_error)?;
     // FULL: every commit waits for a sync of the log. NORMAL would ack what a power cut takes back (A1).
-    db.pragma_update(None, "synchronous", "FULL").map_err(sql_error)?;
+    db.pragma_update(None, "synchronous", "FULL")
+        .map_err(sql_error)?;
     // Checkpoints belong to their own thread, off the path of the acks.
-    db.pragma_update(None, "wal_autocheckpoint", 0).map_err(sql_error)?;
-    db.pragma_update(None, "cache_size", -WRITER_CACHE_KIB).map_err(sql_error)?;
-    db.pragma_update(None, "temp_store", "MEMORY").map_err(sql_error)?;
+    db.pragma_update(None, "wal_autocheckpoint", 0)
+        .map_err(sql_error)?;
+    db.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)
+        .map_err(sql_error)?;
+    db.pragma_update(None, "temp_store", "MEMORY")
+        .map_err(sql_error)?;
     db.set_prepared_statement_cache_capacity(64);
     Ok(db)
 }
@@ -81,7 +89,8 @@ pub(super) fn reader(paths: &Paths) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(&paths.database, flags).map_err(sql_error)?;
     db.busy_timeout(BUSY_WAIT).map_err(sql_error)?;
-    db.pragma_update(None, "cache_size", -READER_CACHE_KIB).map_err(sql_error)?;
+    db.pragma_update(None, "cache_size", -READER_CACHE_KIB)
+        .map_err(sql_error)?;
     Ok(db)
 }
 
@@ -93,7 +102,11 @@ pub(super) struct Opened {
 }
 
 /// Opens database and index, raises the epoch, and brings the index level with the database.
-pub(super) fn open(paths: &Paths, new_store_id: [u8; 16], clock: &Clock) -> Result<Opened, StoreError> {
+pub(super) fn open(
+    paths: &Paths,
+    new_store_id: [u8; 16],
+    clock: &Clock,
+) -> Result<Opened, StoreError> {
     let mut db = writer(paths)?;
     migrate::migrate(&mut db)?;
     let index = KeyIndex::open(&paths.index)?;
@@ -116,21 +129,38 @@ pub(super) fn open(paths: &Paths, new_store_id: [u8; 16], clock: &Clock) -> Resu
     set_stamp(&db, stamp)?;
     index.set_stamp(stamp)?;
     void_old_leases(&mut db, &index, stamp.epoch, clock)?;
-    Ok(Opened { db, index, epoch: stamp.epoch })
+    Ok(Opened {
+        db,
+        index,
+        epoch: stamp.epoch,
+    })
 }
 
 /// A restart ends every lease that the process before it gave (C3).
-fn void_old_leases(db: &mut Connection, index: &KeyIndex, epoch: u32, clock: &Clock) -> Result<(), StoreError> {
+fn void_old_leases(
+    db: &mut Connection,
+    index: &KeyIndex,
+    epoch: u32,
+    clock: &Clock,
+) -> Result<(), StoreError> {
     let mut group = Group::new(db, index, epoch)?;
     loop {
         let open = db.transaction().map_err(sql_error)?;
-        let mut tx = Tx { db: &open, index, group: &mut group, now: clock() };
+        let mut tx = Tx {
+            db: &open,
+            index,
+            group: &mut group,
+            now: clock(),
+        };
         let freed = claim::void(&mut tx)?;
         open.commit().map_err(sql_error)?;
         if freed == 0 {
             return Ok(());
         }
-        tracing::info!(freed, "took over effects that the process before this one held");
+        tracing::info!(
+            freed,
+            "took over effects that the process before this one held"
+        );
     }
 }
 
@@ -138,8 +168,13 @@ fn void_old_leases(db: &mut Connection, index: &KeyIndex, epoch: u32, clock: &Cl
 pub(super) fn catch_up(db: &Connection, index: &KeyIndex) -> Result<(), StoreError> {
     let mut at = index.watermark()?;
     loop {
-        let mut added = Additions { keys: event_keys(db, at.event)?, latest: Vec::new() };
-        let Some(&(_, last)) = added.keys.last() else { break };
+        let mut added = Additions {
+            keys: event_keys(db, at.event)?,
+            latest: Vec::new(),
+        };
+        let Some(&(_, last)) = added.keys.last() else {
+            break;
+        };
         added.keys.extend(effect_keys(db, at.event, last)?);
         at.event = last;
         index.put(&added, at)?;
@@ -149,17 +184,26 @@ pub(super) fn catch_up(db: &Connection, index: &KeyIndex) -> Result<(), StoreErr
     }
     loop {
         let latest = latest_deliveries(db, at.delivery)?;
-        let Some(last) = latest.last().map(|(_, latest)| latest.row) else { return Ok(()) };
+        let Some(last) = latest.last().map(|(_, latest)| latest.row) else {
+            return Ok(());
+        };
         at.delivery = last;
-        index.put(&Additions { keys: Vec::new(), latest }, at)?;
+        index.put(
+            &Additions {
+                keys: Vec::new(),
+                latest,
+            },
+            at,
+        )?;
     }
 }
 
 fn event_keys(db: &Connection, after: i64) -> Result<Vec<(KeyHash, i64)>, StoreError> {
     db.prepare_cached("SELECT seq, key_hash FROM event WHERE seq > ?1 ORDER BY seq LIMIT ?2")
         .and_then(|mut read| {
-            let rows =
-                read.query_map((after, CATCH_UP_ROWS), |row| Ok((KeyHash::from_bytes(row.get(1)?), row.get(0)?)))?;
+            let rows = read.query_map((after, CATCH_UP_ROWS), |row| {
+                Ok((KeyHash::from_bytes(row.get(1)?), row.get(0)?))
+            })?;
             rows.collect()
         })
         .map_err(sql_error)
@@ -167,23 +211,33 @@ fn event_keys(db: &Connection, after: i64) -> Result<Vec<(KeyHash, i64)>, StoreE
 
 /// In the order they came, so that the last of an event is what stays.
 fn latest_deliveries(db: &Connection, after: i64) -> Result<Vec<(i64, Latest)>, StoreError> {
-    db.prepare_cached("SELECT event, seq, n, conflicts FROM delivery WHERE seq > ?1 ORDER BY seq LIMIT ?2")
-        .and_then(|mut read| {
-            let rows = read.query_map((after, CATCH_UP_ROWS), |row| {
-                Ok((row.get(0)?, Latest { row: row.get(1)?, n: row.get(2)?, conflicts: row.get(3)? }))
-            })?;
-            rows.collect()
-        })
-        .map_err(sql_error)
+    db.prepare_cached(
+        "SELECT event, seq, n, conflicts FROM delivery WHERE seq > ?1 ORDER BY seq LIMIT ?2",
+    )
+    .and_then(|mut read| {
+        let rows = read.query_map((after, CATCH_UP_ROWS), |row| {
+            Ok((
+                row.get(0)?,
+                Latest {
+                    row: row.get(1)?,
+                    n: row.get(2)?,
+                    conflicts: row.get(3)?,
+                },
+            ))
+        })?;
+        rows.collect()
+    })
+    .map_err(sql_error)
 }
 
 /// The keys of effects that events after `from` up to `last` planned.
 fn effect_keys(db: &Connection, from: i64, last: i64) -> Result<Vec<(KeyHash, i64)>, StoreError> {
     db.prepare_cached("SELECT seq, key_hash FROM effect WHERE seq >= ?1 AND seq < ?2")
         .and_then(|mut read| {
-            let rows = read.query_map([(from + 1) << PLACE_BITS, (last + 1) << PLACE_BITS], |row| {
-                Ok((KeyHash::from_bytes(row.get(1)?), row.get(0)?))
-            })?;
+            let rows = read.query_map(
+                [(from + 1) << PLACE_BITS, (last + 1) << PLACE_BITS],
+                |row| Ok((KeyHash::from_bytes(row.get(1)?), row.get(0)?)),
+            )?;
             rows.collect()
         })
         .map_err(sql_error)
@@ -192,9 +246,11 @@ fn effect_keys(db: &Connection, from: i64, last: i64) -> Result<Vec<(KeyHash, i6
 /// Does the index know of rows that the database does not have? Then the database was put back to an earlier state.
 fn ahead(db: &Connection, index: &KeyIndex) -> Result<bool, StoreError> {
     let last: (Option<i64>, Option<i64>) = db
-        .query_row("SELECT (SELECT max(seq) FROM event), (SELECT max(seq) FROM delivery)", [], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })
+        .query_row(
+            "SELECT (SELECT max(seq) FROM event), (SELECT max(seq) FROM delivery)",
+            [],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
         .map_err(sql_error)?;
     let read = index.watermark()?;
     Ok(read.event > last.0.unwrap_or(0) || read.delivery > last.1.unwrap_or(0))
@@ -202,7 +258,10 @@ fn ahead(db: &Connection, index: &KeyIndex) -> Result<bool, StoreError> {
 
 fn stamp_of(db: &Connection) -> Result<Option<Stamp>, StoreError> {
     db.query_row("SELECT store_id, epoch FROM store", [], |row| {
-        Ok(Stamp { store_id: row.get(0)?, epoch: row.get(1)? })
+        Ok(Stamp {
+            store_id: row.get(0)?,
+            epoch: row.get(1)?,
+        })
     })
     .optional()
     .map_err(sql_error)

@@ -34,8 +34,13 @@ pub(super) struct Readers {
 
 impl Readers {
     pub(super) fn open(paths: &Paths) -> Result<Readers, StoreError> {
-        let free = (0..READERS).map(|_| open::reader(paths)).collect::<Result<Vec<_>, _>>()?;
-        Ok(Readers { free: Arc::new(Mutex::new(free)), permits: Arc::new(Semaphore::new(READERS)) })
+        let free = (0..READERS)
+            .map(|_| open::reader(paths))
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(Readers {
+            free: Arc::new(Mutex::new(free)),
+            permits: Arc::new(Semaphore::new(READERS)),
+        })
     }
 
     /// Runs `read` on a thread that may block.
@@ -48,14 +53,19 @@ impl Readers {
         let free = self.free.clone();
         let work = tokio::task::spawn_blocking(move || {
             let db = free.lock().unwrap_or_else(PoisonError::into_inner).pop();
-            let db = db.ok_or_else(|| StoreError::new(StoreErrorKind::Unavailable, "no reading connection is left"))?;
+            let db = db.ok_or_else(|| {
+                StoreError::new(StoreErrorKind::Unavailable, "no reading connection is left")
+            })?;
             let result = read(&db);
             free.lock().unwrap_or_else(PoisonError::into_inner).push(db);
             drop(permit);
             result
         });
         work.await.unwrap_or_else(|error| {
-            Err(StoreError::new(StoreErrorKind::Unavailable, "a read was given up").caused_by(error))
+            Err(
+                StoreError::new(StoreErrorKind::Unavailable, "a read was given up")
+                    .caused_by(error),
+            )
         })
     }
 }
@@ -116,18 +126,31 @@ fn row_of(id: EventId) -> i64 {
 }
 
 /// One event with all that hangs on it.
-pub(super) fn event(db: &Connection, index: &KeyIndex, id: EventId) -> Result<Option<EventDetail>, StoreError> {
+pub(super) fn event(
+    db: &Connection,
+    index: &KeyIndex,
+    id: EventId,
+) -> Result<Option<EventDetail>, StoreError> {
     let event = db
         .prepare_cached(event_columns!("WHERE e.seq = ?1"))
         .and_then(|mut read| read.query_row([row_of(id)], to_event).optional())
         .map_err(sql_error)?;
     // A row number alone does not make an id: the time has to be the row's too.
-    let Some(mut event) = event.filter(|event| event.id == id) else { return Ok(None) };
+    let Some(mut event) = event.filter(|event| event.id == id) else {
+        return Ok(None);
+    };
     let latest = count_deliveries(index, &mut event)?;
     let mut deliveries = vec![first_delivery(db, id, &event)?];
     deliveries.extend(later_deliveries(db, latest)?);
-    let effects = effect::of_event(db, row_of(id))?.into_iter().map(|held| held.effect).collect();
-    Ok(Some(EventDetail { event, deliveries, effects }))
+    let effects = effect::of_event(db, row_of(id))?
+        .into_iter()
+        .map(|held| held.effect)
+        .collect();
+    Ok(Some(EventDetail {
+        event,
+        deliveries,
+        effects,
+    }))
 }
 
 fn first_delivery(db: &Connection, id: EventId, event: &Event) -> Result<Delivery, StoreError> {
@@ -139,7 +162,13 @@ fn first_delivery(db: &Connection, id: EventId, event: &Event) -> Result<Deliver
         Some(_) => DeliveryOutcome::FailedValidation,
         None => DeliveryOutcome::Accepted,
     };
-    Ok(Delivery { at: event.received_at, outcome, proof, body_hash: event.body_hash, conflict: false })
+    Ok(Delivery {
+        at: event.received_at,
+        outcome,
+        proof,
+        body_hash: event.body_hash,
+        conflict: false,
+    })
 }
 
 /// The deliveries after the first, oldest first: the chain is walked from its end.
@@ -154,7 +183,9 @@ fn later_deliveries(db: &Connection, latest: Option<Latest>) -> Result<Vec<Deliv
             )
             .and_then(|mut read| read.query_row([at], |row| Ok((to_delivery(row)?, row.get(8)?))).optional())
             .map_err(sql_error)?;
-        let Some((delivery, previous)) = found else { break };
+        let Some((delivery, previous)) = found else {
+            break;
+        };
         deliveries.push(delivery);
         next = previous;
     }
@@ -198,7 +229,10 @@ pub(super) fn payload(db: &Connection, id: EventId) -> Result<PayloadAnswer, Sto
         .map_err(sql_error)?;
     Ok(match found {
         Some((at, content_type, body)) if event_id(at, row_of(id)) == id => match body {
-            Some(body) => PayloadAnswer::Kept(Payload { body: Bytes::from(body), content_type }),
+            Some(body) => PayloadAnswer::Kept(Payload {
+                body: Bytes::from(body),
+                content_type,
+            }),
             None => PayloadAnswer::Reaped,
         },
         _ => PayloadAnswer::NoEvent,
@@ -224,12 +258,24 @@ pub(super) fn events(
     Ok(listed)
 }
 
-fn older(db: &Connection, filter: &EventFilter, before: i64, limit: usize) -> Result<Listed<Event>, StoreError> {
+fn older(
+    db: &Connection,
+    filter: &EventFilter,
+    before: i64,
+    limit: usize,
+) -> Result<Listed<Event>, StoreError> {
     let mut read = db
-        .prepare_cached(event_columns!("WHERE e.seq < ?1 ORDER BY e.seq DESC LIMIT ?2"))
+        .prepare_cached(event_columns!(
+            "WHERE e.seq < ?1 ORDER BY e.seq DESC LIMIT ?2"
+        ))
         .map_err(sql_error)?;
-    let mut rows = read.query(params![before, ROWS_LOOKED_AT_MAX]).map_err(sql_error)?;
-    let mut listed = Listed { rows: Vec::new(), next: None };
+    let mut rows = read
+        .query(params![before, ROWS_LOOKED_AT_MAX])
+        .map_err(sql_error)?;
+    let mut listed = Listed {
+        rows: Vec::new(),
+        next: None,
+    };
     let mut looked_at = 0;
     let mut last = None;
     while let Some(row) = rows.next().map_err(sql_error)? {
@@ -250,11 +296,18 @@ fn older(db: &Connection, filter: &EventFilter, before: i64, limit: usize) -> Re
     Ok(listed)
 }
 
-fn newer(db: &Connection, filter: &EventFilter, after: i64, limit: usize) -> Result<Listed<Event>, StoreError> {
+fn newer(
+    db: &Connection,
+    filter: &EventFilter,
+    after: i64,
+    limit: usize,
+) -> Result<Listed<Event>, StoreError> {
     let mut read = db
         .prepare_cached(event_columns!("WHERE e.seq > ?1 ORDER BY e.seq LIMIT ?2"))
         .map_err(sql_error)?;
-    let mut rows = read.query(params![after, ROWS_LOOKED_AT_MAX]).map_err(sql_error)?;
+    let mut rows = read
+        .query(params![after, ROWS_LOOKED_AT_MAX])
+        .map_err(sql_error)?;
     let mut found = Vec::new();
     while found.len() < limit
         && let Some(row) = rows.next().map_err(sql_error)?
@@ -272,7 +325,9 @@ fn newer(db: &Connection, filter: &EventFilter, after: i64, limit: usize) -> Res
 
 /// How many events there are, and how many keys are held by more than one live event.
 pub(super) fn count(db: &Connection) -> Result<(u64, u64), StoreError> {
-    let events: i64 = db.query_row("SELECT count(*) FROM event", [], |row| row.get(0)).map_err(sql_error)?;
+    let events: i64 = db
+        .query_row("SELECT count(*) FROM event", [], |row| row.get(0))
+        .map_err(sql_error)?;
     // Two rows may share a key only if the first had expired when the second came.
     let twice: i64 = db
         .query_row(

@@ -38,7 +38,10 @@ pub(super) fn step(tx: &mut Tx<'_>, now: Time) -> Result<Reaped, StoreError> {
         }
     }
     reaped.more = looked_at.len() as i64 == ROWS_PER_STEP;
-    let stopped_at = looked_at.last().filter(|_| reaped.more).map_or(0, |candidate| candidate.row);
+    let stopped_at = looked_at
+        .last()
+        .filter(|_| reaped.more)
+        .map_or(0, |candidate| candidate.row);
     tx.group.reaper_stopped_at(stopped_at);
     Ok(reaped)
 }
@@ -75,7 +78,9 @@ fn delete_payload(tx: &Tx<'_>, row: i64) -> Result<u32, StoreError> {
     if gone > 0 {
         for delivery in deliveries(tx, row)? {
             tx.db
-                .prepare_cached("UPDATE delivery SET body = NULL WHERE seq = ?1 AND body IS NOT NULL")
+                .prepare_cached(
+                    "UPDATE delivery SET body = NULL WHERE seq = ?1 AND body IS NOT NULL",
+                )
                 .and_then(|mut update| update.execute([delivery]))
                 .map_err(sql_error)?;
         }
@@ -140,6 +145,9 @@ fn delete_effect(tx: &mut Tx<'_>, held: &Held) -> Result<(), StoreError> {
         .prepare_cached("DELETE FROM effect WHERE seq = ?1")
         .and_then(|mut delete| delete.execute([held.row]))
         .map_err(sql_error)?;
-    tx.group.forget(KeyHash::of(KeyKind::Effect, &held.effect.name, &held.effect.key), held.row);
+    tx.group.forget(
+        KeyHash::of(KeyKind::Effect, &held.effect.name, &held.effect.key),
+        held.row,
+    );
     Ok(())
 }

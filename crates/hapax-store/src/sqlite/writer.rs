@@ -27,11 +27,6 @@ const QUEUE_MAX: usize = 4_096;
 const GROUP_MAX: usize = 1_024;
 /// Bytes of bodies in one commit; the last job may go over.
 const GROUP_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// When more than one caller is waiting, others are likely on their way, and a commit costs more than a moment's wait: the
-/// group keeps gathering as long as every look finds new jobs.
-const GATHER_PAUSE: Duration = Duration::from_micros(50);
-/// Looks before a group is closed: what a caller waits at most for the sake of others is half a millisecond or so.
-const GATHER_LOOKS: u32 = 6;
 /// How long the log's restart may wait for a reader before it gives up until the next time.
 const RESTART_WAIT: Duration = Duration::from_millis(50);
 
@@ -100,7 +95,12 @@ impl Restarter {
 }
 
 impl Writer {
-    pub(super) fn start(paths: Paths, opened: Opened, disk: Disk, clock: Clock) -> Result<Writer, StoreError> {
+    pub(super) fn start(
+        paths: Paths,
+        opened: Opened,
+        disk: Disk,
+        clock: Clock,
+    ) -> Result<Writer, StoreError> {
         let (jobs, queue) = mpsc::channel(QUEUE_MAX);
         let frames = Arc::new(AtomicI64::new(0));
         let bytes = Arc::new(AtomicU64::new(0));
@@ -121,12 +121,24 @@ impl Writer {
         let thread = std::thread::Builder::new()
             .name("hapax-writer".into())
             .spawn(move || work.run(queue))
-            .map_err(|error| StoreError::new(StoreErrorKind::Unavailable, "cannot start a thread").caused_by(error))?;
-        Ok(Writer { jobs: Mutex::new(Some(jobs)), queue: weak, thread: Mutex::new(Some(thread)), frames, bytes })
+            .map_err(|error| {
+                StoreError::new(StoreErrorKind::Unavailable, "cannot start a thread")
+                    .caused_by(error)
+            })?;
+        Ok(Writer {
+            jobs: Mutex::new(Some(jobs)),
+            queue: weak,
+            thread: Mutex::new(Some(thread)),
+            frames,
+            bytes,
+        })
     }
 
     pub(super) fn restarter(&self) -> Restarter {
-        Restarter { queue: self.queue.clone(), frames: self.frames.clone() }
+        Restarter {
+            queue: self.queue.clone(),
+            frames: self.frames.clone(),
+        }
     }
 
     /// Bytes on disk, as of a moment ago.
@@ -163,23 +175,37 @@ impl Writer {
         });
         {
             let jobs = self.queue.upgrade().ok_or_else(closed)?;
-            jobs.try_send(Job::Write { bytes, run }).map_err(|error| match error {
-                mpsc::error::TrySendError::Full(_) => {
-                    StoreError::new(StoreErrorKind::Overloaded, "more requests are waiting than the disk keeps up with")
-                }
-                mpsc::error::TrySendError::Closed(_) => closed(),
-            })?;
+            jobs.try_send(Job::Write { bytes, run })
+                .map_err(|error| match error {
+                    mpsc::error::TrySendError::Full(_) => StoreError::new(
+                        StoreErrorKind::Overloaded,
+                        "more requests are waiting than the disk keeps up with",
+                    ),
+                    mpsc::error::TrySendError::Closed(_) => closed(),
+                })?;
         }
         // The writer answers every job it took. If it is gone without a word, its last commit is unknown.
         answer.await.unwrap_or_else(|_| {
-            Err(StoreError::new(StoreErrorKind::CommitUnknown, "the writer ended before it answered"))
+            Err(StoreError::new(
+                StoreErrorKind::CommitUnknown,
+                "the writer ended before it answered",
+            ))
         })
     }
 
     /// Finishes what was taken, then ends the thread.
     pub(super) fn stop(&self) {
-        drop(self.jobs.lock().unwrap_or_else(PoisonError::into_inner).take());
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(
+            self.jobs
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take(),
+        );
+        let thread = self
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         if let Some(thread) = thread {
             let _ = thread.join();
         }
@@ -204,17 +230,10 @@ impl Work {
         while let Some(first) = queue.blocking_recv() {
             let mut bytes = first.bytes();
             jobs.push(first);
-            gather(&mut queue, &mut jobs, &mut bytes);
-            for _ in 0..GATHER_LOOKS {
-                let before = jobs.len();
-                if before == 1 {
-                    break;
-                }
-                std::thread::sleep(GATHER_PAUSE);
-                gather(&mut queue, &mut jobs, &mut bytes);
-                if jobs.len() == before {
-                    break;
-                }
+            while jobs.len() < GROUP_MAX && bytes < GROUP_BYTES_MAX {
+                let Ok(next) = queue.try_recv() else { break };
+                bytes += next.bytes();
+                jobs.push(next);
             }
             self.step(&mut jobs);
         }
@@ -223,10 +242,18 @@ impl Work {
     /// One group: write all, commit once, answer all, tell the index.
     fn step(&mut self, jobs: &mut Vec<Job>) {
         let mut answers = Vec::with_capacity(jobs.len());
-        let mut state = GroupState { no_room: self.disk.room().err(), broken: None };
+        let mut state = GroupState {
+            no_room: self.disk.room().err(),
+            broken: None,
+        };
         state.broken = self.begin().err();
         let mut restart = false;
-        let mut tx = Tx { db: &self.db, index: &self.index, group: &mut self.group, now: (self.clock)() };
+        let mut tx = Tx {
+            db: &self.db,
+            index: &self.index,
+            group: &mut self.group,
+            now: (self.clock)(),
+        };
         for job in jobs.drain(..) {
             match job {
                 Job::Write { run, .. } => {
@@ -277,13 +304,18 @@ impl Work {
             let full = error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull);
             // A commit that ran out of space before its last frame was never there. Anything else is unknown: an error
             // from a sync says nothing about what a restart will find.
-            let kind = if full { StoreErrorKind::Full } else { StoreErrorKind::CommitUnknown };
+            let kind = if full {
+                StoreErrorKind::Full
+            } else {
+                StoreErrorKind::CommitUnknown
+            };
             StoreError::new(kind, "the commit failed").caused_by(error)
         })
     }
 
     fn settle(&mut self) {
-        self.frames.fetch_add(self.group.frames(), Ordering::Relaxed);
+        self.frames
+            .fetch_add(self.group.frames(), Ordering::Relaxed);
         if let Err(error) = self.group.settle(&self.index) {
             tracing::error!(%error, "the key index fell behind; reopening");
             self.reopen();
@@ -308,7 +340,8 @@ impl Work {
         let again = open::writer(&self.paths).and_then(|db| {
             // After a failed sync the kernel may have dropped what it could not write, and a later sync would not notice. So
             // the log is copied whole into the database and begun anew before anything is built on it.
-            db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(sql_error)?;
+            db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+                .map_err(sql_error)?;
             self.index.renew_if_failed()?;
             open::catch_up(&db, &self.index)?;
             self.group = Group::new(&db, &self.index, self.group.epoch())?;
@@ -326,35 +359,31 @@ impl Work {
     fn restart_log(&mut self) {
         let restart = || -> rusqlite::Result<bool> {
             self.db.busy_timeout(RESTART_WAIT)?;
-            let busy: i64 = self.db.query_row("PRAGMA wal_checkpoint(RESTART)", [], |row| row.get(0))?;
+            let busy: i64 = self
+                .db
+                .query_row("PRAGMA wal_checkpoint(RESTART)", [], |row| row.get(0))?;
             Ok(busy == 0)
         };
         match restart() {
             Ok(true) => self.frames.store(0, Ordering::Relaxed),
             Ok(false) => {}
-            Err(error) => tracing::warn!(%error, "the log could not be restarted; trying again later"),
+            Err(error) => {
+                tracing::warn!(%error, "the log could not be restarted; trying again later")
+            }
         }
         self.measure();
     }
 
     fn measure(&self) {
         let database = std::fs::metadata(&self.paths.database).map_or(0, |file| file.len());
-        self.bytes.store(database + self.index.bytes(), Ordering::Relaxed);
+        self.bytes
+            .store(database + self.index.bytes(), Ordering::Relaxed);
     }
 }
 
 fn answer_all(answers: Vec<Answer>) {
     for answer in answers {
         answer(Ok(()));
-    }
-}
-
-/// Takes what waits, up to the limits of a group.
-fn gather(queue: &mut mpsc::Receiver<Job>, jobs: &mut Vec<Job>, bytes: &mut usize) {
-    while jobs.len() < GROUP_MAX && *bytes < GROUP_BYTES_MAX {
-        let Ok(next) = queue.try_recv() else { return };
-        *bytes += next.bytes();
-        jobs.push(next);
     }
 }
 

@@ -31,6 +31,12 @@ hapax_store::conformance_tests!(effects crate::model::run_effects);
 #[test]
 fn the_model_agrees_with_itself() {
     use hapax_store::conformance::differential::agrees_with_the_model;
-    let fresh = || async { Arc::new(ModelStore::new(still_clock())) as Arc<dyn Store> };
-    agrees_with_the_model(&crate::runtime(), crate::differential_cases(64), fresh);
+    let dial = Dial::default();
+    let fresh = || async { Arc::new(ModelStore::new(dial.clock())) as Arc<dyn Store> };
+    agrees_with_the_model(
+        &crate::runtime(),
+        crate::differential_cases(64),
+        &dial,
+        fresh,
+    );
 }

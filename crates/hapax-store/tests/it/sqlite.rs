@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use hapax_store::{Clock, Store};
 use hapax_store::conformance::sample::{Dial, still_clock};
 use hapax_store::sqlite::{DiskLimits, Options, SqliteStore};
+use hapax_store::{Clock, Store};
 
 /// Opens a store in `folder`. No ballast: tests come in hundreds.
 pub(crate) fn open(folder: &Path) -> Result<SqliteStore, hapax_store::StoreError> {
@@ -70,17 +70,24 @@ where
 
 hapax_store::conformance_tests!(effects crate::sqlite::run_effects);
 
-/// A4, B1-B5, I1, I2: whatever is done to it, SQLite answers as the model does.
+/// A4, B1-B5, C1-C3, D2-D7, I1, I2: whatever is done to it, SQLite answers as the model does.
 #[test]
 fn sqlite_agrees_with_the_model() {
     use hapax_store::conformance::differential::agrees_with_the_model;
     // Only the last folder is needed: its store is the one in use.
     let folder = Mutex::new(None);
+    let dial = Dial::default();
     let fresh = || async {
         let new = tempfile::tempdir().expect("a temporary folder");
-        let store: Arc<dyn Store> = Arc::new(open(new.path()).expect("the store opens"));
+        let store: Arc<dyn Store> =
+            Arc::new(open_with(new.path(), [7; 16], dial.clock()).expect("the store opens"));
         *folder.lock().expect("no test panicked holding it") = Some(new);
         store
     };
-    agrees_with_the_model(&crate::runtime(), crate::differential_cases(48), fresh);
+    agrees_with_the_model(
+        &crate::runtime(),
+        crate::differential_cases(48),
+        &dial,
+        fresh,
+    );
 }

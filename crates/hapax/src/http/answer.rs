@@ -65,10 +65,15 @@ struct ProblemBody<'a> {
 
 /// Says what went wrong.
 pub fn problem(problem: Problem) -> Answer {
-    let body = ProblemBody { code: problem.code, detail: problem.detail };
+    let body = ProblemBody {
+        code: problem.code,
+        detail: problem.detail,
+    };
     let mut answer = json(problem.status, &body);
     if problem.status == StatusCode::SERVICE_UNAVAILABLE {
-        answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_SECONDS));
+        answer
+            .headers_mut()
+            .insert(RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_SECONDS));
     }
     answer
 }
@@ -78,7 +83,11 @@ pub fn json(status: StatusCode, body: &impl Serialize) -> Answer {
     match serde_json::to_vec(body) {
         Ok(bytes) => with_type(status, "application/json", bytes),
         // Only a map with keys that are not text cannot be written, and we have none.
-        Err(_) => with_type(StatusCode::INTERNAL_SERVER_ERROR, "application/json", Bytes::from_static(b"{}")),
+        Err(_) => with_type(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "application/json",
+            Bytes::from_static(b"{}"),
+        ),
     }
 }
 

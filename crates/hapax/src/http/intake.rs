@@ -37,14 +37,19 @@ struct Held<'a> {
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        self.intake.inflight_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.intake
+            .inflight_bytes
+            .fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
 impl Held<'_> {
     /// Counts more bytes, unless that would be too many.
     fn grow(&mut self, more: usize) -> Result<(), Problem> {
-        let before = self.intake.inflight_bytes.fetch_add(more, Ordering::Relaxed);
+        let before = self
+            .intake
+            .inflight_bytes
+            .fetch_add(more, Ordering::Relaxed);
         self.bytes += more;
         if before + more > self.intake.limits.inflight_bytes_max {
             self.intake.metrics.shed();
@@ -57,15 +62,25 @@ impl Held<'_> {
 impl Intake {
     /// Intake for an inbox.
     pub fn new(inbox: Arc<Inbox>, metrics: Arc<Metrics>, limits: Limits) -> Intake {
-        Intake { inbox, metrics, limits, inflight_bytes: AtomicUsize::new(0) }
+        Intake {
+            inbox,
+            metrics,
+            limits,
+            inflight_bytes: AtomicUsize::new(0),
+        }
     }
 
     /// Answers one request to `/in/...`.
     pub async fn answer(&self, request: Request<Incoming>, remote: Option<Arc<str>>) -> Answer {
         let started = clock::tick();
         let (head, body) = request.into_parts();
-        let mut held = Held { intake: self, bytes: 0 };
-        let body = match tokio::time::timeout(self.limits.body_timeout, self.read(body, &mut held)).await {
+        let mut held = Held {
+            intake: self,
+            bytes: 0,
+        };
+        let body = match tokio::time::timeout(self.limits.body_timeout, self.read(body, &mut held))
+            .await
+        {
             Ok(Ok(body)) => body,
             Ok(Err(refused)) => return problem(refused),
             Err(_) => return problem(answer::TOO_SLOW),
@@ -73,7 +88,11 @@ impl Intake {
         let received = Received {
             method: head.method.as_str().to_owned(),
             source: head.uri.path()[PREFIX.len()..].to_owned(),
-            target: head.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned(),
+            target: head
+                .uri
+                .path_and_query()
+                .map_or("/", |target| target.as_str())
+                .to_owned(),
             headers: RequestHeaders(head.headers),
             body,
             remote,
@@ -91,7 +110,10 @@ impl Intake {
 
     async fn read(&self, mut body: Incoming, held: &mut Held<'_>) -> Result<Bytes, Problem> {
         let max = self.limits.body_bytes_max;
-        let announced = body.size_hint().exact().map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+        let announced = body
+            .size_hint()
+            .exact()
+            .map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
         if announced.is_some_and(|bytes| bytes > max) {
             return Err(answer::TOO_LARGE);
         }
@@ -100,7 +122,9 @@ impl Intake {
         let mut first: Option<Bytes> = None;
         let mut rest = BytesMut::new();
         while let Some(frame) = body.frame().await {
-            let Ok(data) = frame.map_err(|_| answer::MALFORMED)?.into_data() else { continue };
+            let Ok(data) = frame.map_err(|_| answer::MALFORMED)?.into_data() else {
+                continue;
+            };
             if announced.is_none() {
                 held.grow(data.len())?;
             }
@@ -118,7 +142,11 @@ impl Intake {
             }
         }
         // A body that came in one piece, as most do, is not copied.
-        Ok(if rest.is_empty() { first.unwrap_or_default() } else { rest.freeze() })
+        Ok(if rest.is_empty() {
+            first.unwrap_or_default()
+        } else {
+            rest.freeze()
+        })
     }
 }
 
@@ -159,16 +187,33 @@ impl ReceiptBody {
             Receipted::Duplicate => (true, false),
             Receipted::Conflict => (true, true),
         };
-        ReceiptBody { duplicate, conflict, event_id: receipt.event.to_string(), needs_review: receipt.needs_review }
+        ReceiptBody {
+            duplicate,
+            conflict,
+            event_id: receipt.event.to_string(),
+            needs_review: receipt.needs_review,
+        }
     }
 }
 
 fn accepted(receipts: &[Receipt]) -> Answer {
     match receipts {
-        [receipt] => answer::json(StatusCode::OK, &Accepted { accepted: true, receipt: ReceiptBody::of(receipt) }),
+        [receipt] => answer::json(
+            StatusCode::OK,
+            &Accepted {
+                accepted: true,
+                receipt: ReceiptBody::of(receipt),
+            },
+        ),
         receipts => {
             let events = receipts.iter().map(ReceiptBody::of).collect();
-            answer::json(StatusCode::OK, &AcceptedBatch { accepted: true, events })
+            answer::json(
+                StatusCode::OK,
+                &AcceptedBatch {
+                    accepted: true,
+                    events,
+                },
+            )
         }
     }
 }
@@ -177,7 +222,10 @@ fn shake(handshake: hapax_verify::provider::HandshakeAnswer) -> Answer {
     let status = StatusCode::from_u16(handshake.status).unwrap_or(StatusCode::OK);
     let mut answer = answer::with_type(status, handshake.content_type, handshake.body);
     for (name, value) in handshake.headers {
-        if let (Ok(name), Ok(value)) = (http::HeaderName::try_from(name), http::HeaderValue::try_from(value)) {
+        if let (Ok(name), Ok(value)) = (
+            http::HeaderName::try_from(name),
+            http::HeaderValue::try_from(value),
+        ) {
             answer.headers_mut().insert(name, value);
         }
     }
@@ -186,7 +234,9 @@ fn shake(handshake: hapax_verify::provider::HandshakeAnswer) -> Answer {
 
 fn failed(kind: StoreErrorKind) -> Problem {
     match kind {
-        StoreErrorKind::Unavailable | StoreErrorKind::Corrupt | StoreErrorKind::Incompatible => answer::UNAVAILABLE,
+        StoreErrorKind::Unavailable | StoreErrorKind::Corrupt | StoreErrorKind::Incompatible => {
+            answer::UNAVAILABLE
+        }
         StoreErrorKind::Full => answer::FULL,
         StoreErrorKind::Overloaded => answer::OVERLOADED,
         StoreErrorKind::CommitUnknown => answer::COMMIT_UNKNOWN,

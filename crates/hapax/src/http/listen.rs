@@ -46,7 +46,10 @@ pub async fn run(listener: TcpListener, doors: Arc<Doors>, mut stop: watch::Rece
     let permits = Arc::new(Semaphore::new(doors.limits.connections_max));
     let graceful = GracefulShutdown::new();
     let mut server = http1::Builder::new();
-    server.timer(TokioTimer::new()).header_read_timeout(doors.limits.header_timeout).max_buf_size(HEAD_BYTES_MAX);
+    server
+        .timer(TokioTimer::new())
+        .header_read_timeout(doors.limits.header_timeout)
+        .max_buf_size(HEAD_BYTES_MAX);
     loop {
         // Beyond the limit, connections wait in the kernel's queue: no memory, no task.
         let permit = tokio::select! {
@@ -77,7 +80,10 @@ pub async fn run(listener: TcpListener, doors: Arc<Doors>, mut stop: watch::Rece
         });
     }
     drop(listener);
-    if tokio::time::timeout(LAST_REQUESTS, graceful.shutdown()).await.is_err() {
+    if tokio::time::timeout(LAST_REQUESTS, graceful.shutdown())
+        .await
+        .is_err()
+    {
         tracing::warn!("some requests did not finish in time and are cut off");
     }
 }
@@ -101,7 +107,11 @@ fn connect(
 
 async fn answer(doors: &Doors, request: Request<Incoming>, remote: Arc<str>) -> Response<Body> {
     if request.uri().path().starts_with(PREFIX) {
-        return doors.intake.answer(request, Some(remote)).await.map(Body::new);
+        return doors
+            .intake
+            .answer(request, Some(remote))
+            .await
+            .map(Body::new);
     }
     match doors.router.clone().oneshot(request.map(Body::new)).await {
         Ok(answer) => answer,

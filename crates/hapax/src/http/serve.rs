@@ -31,16 +31,23 @@ pub type Reload = Box<dyn Fn() -> Result<Config, Problems> + Send + Sync>;
 
 /// Runs the server until SIGINT or SIGTERM; SIGHUP reloads the config.
 pub async fn run(config: Config, reload: Reload) -> anyhow::Result<()> {
-    let listener = TcpListener::bind(config.listen)
-        .await
-        .with_context(|| format!("cannot listen on {}; is something else using the port?", config.listen))?;
+    let listener = TcpListener::bind(config.listen).await.with_context(|| {
+        format!(
+            "cannot listen on {}; is something else using the port?",
+            config.listen
+        )
+    })?;
     let store = open(&config.store).await?;
     let server = Server::new(config, store.clone()).await?;
     // Before anybody hears that we listen: until then a signal ends the process, which is right while it only starts.
     let signals = Signals::take()?;
     tracing::info!(address = %listener.local_addr()?, "listening");
     let (stop, stopping) = watch::channel(false);
-    let serving = tokio::spawn(listen::run(listener, server.doors.clone(), stopping.clone()));
+    let serving = tokio::spawn(listen::run(
+        listener,
+        server.doors.clone(),
+        stopping.clone(),
+    ));
     let reaping = tokio::spawn(reap(store.clone(), stopping));
     server.wait(&reload, signals).await;
     tracing::info!("stopping: finishing what was taken");
@@ -57,8 +64,13 @@ pub async fn open(target: &StoreTarget) -> anyhow::Result<Arc<dyn Store>> {
     match target {
         StoreTarget::Sqlite(path) => {
             let path = path.clone();
-            let options = Options { clock: clock::steady(), new_store_id: entropy::bytes(), disk: DiskLimits::default() };
-            let store = tokio::task::spawn_blocking(move || SqliteStore::open(&path, options)).await??;
+            let options = Options {
+                clock: clock::steady(),
+                new_store_id: entropy::bytes(),
+                disk: DiskLimits::default(),
+            };
+            let store =
+                tokio::task::spawn_blocking(move || SqliteStore::open(&path, options)).await??;
             Ok(Arc::new(store))
         }
         StoreTarget::Postgres(url) => {
@@ -68,6 +80,7 @@ pub async fn open(target: &StoreTarget) -> anyhow::Result<Arc<dyn Store>> {
                 entropy: Arc::new(|| u64::from_be_bytes(entropy::bytes())),
                 root_certificates: None,
                 commit_wait: postgres::COMMIT_WAIT,
+                clock: None,
             };
             Ok(Arc::new(PostgresStore::open(options).await?))
         }
@@ -112,9 +125,17 @@ impl Server {
     pub async fn new(config: Config, store: Arc<dyn Store>) -> anyhow::Result<Server> {
         let token_hash = admin_token(&config, &*store).await?;
         let metrics = Arc::new(Metrics::default());
-        let running = Running { listen: config.listen, store: config.store };
+        let running = Running {
+            listen: config.listen,
+            store: config.store,
+        };
         let sources = Sources::new(config.sources, config.public_url);
-        metrics.prepare(sources.all().into_iter().map(|source| source.name().clone()));
+        metrics.prepare(
+            sources
+                .all()
+                .into_iter()
+                .map(|source| source.name().clone()),
+        );
         let inbox = Arc::new(Inbox::new(sources, store.clone(), metrics.clone()));
         let api = Api::new(store, inbox.clone(), metrics.clone(), token_hash);
         let doors = Arc::new(Doors {
@@ -123,7 +144,13 @@ impl Server {
             limits: config.limits,
             metrics: metrics.clone(),
         });
-        Ok(Server { doors, inbox, metrics, api, running })
+        Ok(Server {
+            doors,
+            inbox,
+            metrics,
+            api,
+            running,
+        })
     }
 
     /// Reloads on SIGHUP, returns on SIGINT or SIGTERM.
@@ -151,11 +178,18 @@ impl Server {
         if config.admin_token.is_some() {
             match admin_token(&config, &*self.api.store).await {
                 Ok(hash) => self.api.set_token_hash(hash),
-                Err(error) => tracing::error!(%error, "the admin token could not be changed; the old one stays"),
+                Err(error) => {
+                    tracing::error!(%error, "the admin token could not be changed; the old one stays")
+                }
             }
         }
         let sources = Sources::new(config.sources, config.public_url);
-        self.metrics.prepare(sources.all().into_iter().map(|source| source.name().clone()));
+        self.metrics.prepare(
+            sources
+                .all()
+                .into_iter()
+                .map(|source| source.name().clone()),
+        );
         self.inbox.reload(sources);
         tracing::info!("the new config is in force");
     }
@@ -170,7 +204,9 @@ async fn admin_token(config: &Config, store: &dyn Store) -> anyhow::Result<[u8; 
     let ours = token_hash(token.as_bytes());
     let kept = store.keep_admin_token(ours).await?;
     if kept == ours {
-        eprintln!("admin token, shown only this once (set HAPAX_TOKEN to use it):\n\n    {token}\n");
+        eprintln!(
+            "admin token, shown only this once (set HAPAX_TOKEN to use it):\n\n    {token}\n"
+        );
     }
     Ok(kept)
 }

@@ -30,7 +30,12 @@ pub struct Identified {
 }
 
 /// Derives the events of a verified request.
-pub fn identify(source: &Source, headers: &impl HeaderLookup, content_type: Option<&str>, body: &Bytes) -> Identified {
+pub fn identify(
+    source: &Source,
+    headers: &impl HeaderLookup,
+    content_type: Option<&str>,
+    body: &Bytes,
+) -> Identified {
     let format = format_of(content_type, body);
     let elements = match &source.batch {
         None => return one(source, headers, content_type, format, body.clone()),
@@ -41,13 +46,21 @@ pub fn identify(source: &Source, headers: &impl HeaderLookup, content_type: Opti
         // Some providers send single events in the same place; one that has no array is read as one event.
         Err(ExtractError::NoArray(_)) => one(source, headers, content_type, format, body.clone()),
         Err(error) => review(source, content_type, body.clone(), &error.to_string()),
-        Ok(elements) if elements.is_empty() => review(source, content_type, body.clone(), "the batch is empty"),
+        Ok(elements) if elements.is_empty() => {
+            review(source, content_type, body.clone(), "the batch is empty")
+        }
         Ok(elements) if elements.len() > BATCH_EVENTS_MAX => {
-            let why = format!("the batch has {} events; at most {BATCH_EVENTS_MAX} are read", elements.len());
+            let why = format!(
+                "the batch has {} events; at most {BATCH_EVENTS_MAX} are read",
+                elements.len()
+            );
             review(source, content_type, body.clone(), &why)
         }
         Ok(elements) => {
-            let mut all = Identified { events: Vec::with_capacity(elements.len()), fell: 0 };
+            let mut all = Identified {
+                events: Vec::with_capacity(elements.len()),
+                fell: 0,
+            };
             for element in elements {
                 let slice = body.slice_ref(element);
                 let mut each = one(source, headers, content_type, BodyFormat::Json, slice);
@@ -82,8 +95,18 @@ fn one(
             let body_hash = BodyHash::of(&body);
             let derived = source.ladder.derive(&extracted, body_hash);
             let fell = derived.fell().len();
-            let event = event(source, &extracted, derived, content_type, body.clone(), body_hash);
-            Identified { events: vec![event], fell }
+            let event = event(
+                source,
+                &extracted,
+                derived,
+                content_type,
+                body.clone(),
+                body_hash,
+            );
+            Identified {
+                events: vec![event],
+                fell,
+            }
         }
         Err(error) => review(source, content_type, body, &error.to_string()),
     }
@@ -97,13 +120,20 @@ fn event(
     body: Bytes,
     body_hash: BodyHash,
 ) -> NewEvent {
-    let text = |slot: Option<_>| slot.and_then(|slot| extracted.filled(slot)).map(str::to_owned);
+    let text = |slot: Option<_>| {
+        slot.and_then(|slot| extracted.filled(slot))
+            .map(str::to_owned)
+    };
     let key_origin = derived.origin();
     let (key, review) = match derived {
         Derived::Key { text, .. } => (text, None),
-        Derived::NeedsReview { text, reason, .. } => {
-            (text, Some(Review { code: NO_KEY.into(), message: reason.into() }))
-        }
+        Derived::NeedsReview { text, reason, .. } => (
+            text,
+            Some(Review {
+                code: NO_KEY.into(),
+                message: reason.into(),
+            }),
+        ),
     };
     let compare_hash = match source.config.volatile.is_empty() {
         true => body_hash,
@@ -118,7 +148,10 @@ fn event(
         body_hash,
         compare_hash,
         body,
-        provider_event_id: source.ladder.provider_event_id(extracted).map(str::to_owned),
+        provider_event_id: source
+            .ladder
+            .provider_event_id(extracted)
+            .map(str::to_owned),
         object_id: text(source.slots.object_id),
         entity: text(source.slots.entity),
         version: text(source.slots.version),
@@ -146,8 +179,14 @@ fn review(source: &Source, content_type: Option<&str>, body: Bytes, why: &str) -
         entity: None,
         version: None,
         keep: source.config.keep,
-        review: Some(Review { code: BAD_BODY.into(), message: format!("the body cannot be read: {why}") }),
+        review: Some(Review {
+            code: BAD_BODY.into(),
+            message: format!("the body cannot be read: {why}"),
+        }),
         effects: Vec::new(),
     };
-    Identified { events: vec![event], fell: 0 }
+    Identified {
+        events: vec![event],
+        fell: 0,
+    }
 }

@@ -76,8 +76,15 @@ pub struct Sources {
 impl Sources {
     /// Compiles the sources of a config.
     pub fn new(sources: Vec<SourceConfig>, public_url: Option<String>) -> Sources {
-        let compiled = sources.into_iter().map(|source| Arc::new(Source::new(source)));
-        Sources { by_name: compiled.map(|source| (source.name().clone(), source)).collect(), public_url }
+        let compiled = sources
+            .into_iter()
+            .map(|source| Arc::new(Source::new(source)));
+        Sources {
+            by_name: compiled
+                .map(|source| (source.name().clone(), source))
+                .collect(),
+            public_url,
+        }
     }
 
     /// The source called `name`.
@@ -93,7 +100,9 @@ impl Sources {
     }
 
     fn public_url(&self, target: &str) -> Option<String> {
-        self.public_url.as_ref().map(|base| format!("{}{target}", base.trim_end_matches('/')))
+        self.public_url
+            .as_ref()
+            .map(|base| format!("{}{target}", base.trim_end_matches('/')))
     }
 }
 
@@ -138,9 +147,20 @@ impl Inbox {
         }
     }
 
-    fn handshake(&self, source: &Source, request: &Received, url: Option<&str>) -> Option<HandshakeAnswer> {
-        let query = request.target.split_once('?').map_or("", |(_, query)| query);
-        source.config.preset?.handshake_answer(query, &view(request, url), &source.config.verifier)
+    fn handshake(
+        &self,
+        source: &Source,
+        request: &Received,
+        url: Option<&str>,
+    ) -> Option<HandshakeAnswer> {
+        let query = request
+            .target
+            .split_once('?')
+            .map_or("", |(_, query)| query);
+        source
+            .config
+            .preset?
+            .handshake_answer(query, &view(request, url), &source.config.verifier)
     }
 
     async fn verify(
@@ -152,7 +172,10 @@ impl Inbox {
         let (request, outcome) = if source.config.verifier.scheme().is_asymmetric() {
             self.verify_apart(source, request, url).await.ok_or(())?
         } else {
-            let outcome = source.config.verifier.verify(&view(&request, url.as_deref()));
+            let outcome = source
+                .config
+                .verifier
+                .verify(&view(&request, url.as_deref()));
             (request, outcome)
         };
         match outcome {
@@ -173,7 +196,10 @@ impl Inbox {
         let permit = self.slow.clone().acquire_owned().await.ok()?;
         let source = source.clone();
         let work = tokio::task::spawn_blocking(move || {
-            let outcome = source.config.verifier.verify(&view(&request, url.as_deref()));
+            let outcome = source
+                .config
+                .verifier
+                .verify(&view(&request, url.as_deref()));
             drop(permit);
             (request, outcome)
         });
@@ -207,7 +233,11 @@ impl Inbox {
             },
             events: identified.events,
         };
-        let keys: Vec<String> = arrival.events.iter().map(|event| event.key.clone()).collect();
+        let keys: Vec<String> = arrival
+            .events
+            .iter()
+            .map(|event| event.key.clone())
+            .collect();
         match self.store.accept(arrival).await {
             Ok(receipts) => {
                 self.metrics.accepted(source.name(), &receipts);
@@ -217,10 +247,18 @@ impl Inbox {
         }
     }
 
-    async fn failed(&self, source: &Source, error: &StoreError, keys: Vec<String>, now: Time) -> Verdict {
+    async fn failed(
+        &self,
+        source: &Source,
+        error: &StoreError,
+        keys: Vec<String>,
+        now: Time,
+    ) -> Verdict {
         self.metrics.store_failed(error.kind());
         if error.kind() == StoreErrorKind::CommitUnknown
-            && tokio::time::timeout(LOOK_BACK_WAIT, self.look_back(source, keys, now)).await.is_err()
+            && tokio::time::timeout(LOOK_BACK_WAIT, self.look_back(source, keys, now))
+                .await
+                .is_err()
         {
             tracing::warn!(source = %source.name(), "the commit is unknown, and the store does not say in time what became of it");
         }

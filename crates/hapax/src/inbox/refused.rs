@@ -41,7 +41,9 @@ impl Refused {
     /// Remembers one, forgetting the oldest. A flood only costs what the ring already holds: while it is being read, or
     /// another thread is writing, the request is counted and not remembered.
     pub fn remember(&self, make: impl FnOnce() -> RefusedRequest) {
-        let Ok(mut ring) = self.ring.try_lock() else { return };
+        let Ok(mut ring) = self.ring.try_lock() else {
+            return;
+        };
         let mut request = make();
         request.body = request.body.filter(|body| body.len() <= BODY_BYTES_MAX);
         if ring.len() == REMEMBERED_MAX {
@@ -52,6 +54,12 @@ impl Refused {
 
     /// What is remembered, newest first.
     pub fn latest(&self) -> Vec<RefusedRequest> {
-        self.ring.lock().unwrap_or_else(PoisonError::into_inner).iter().rev().cloned().collect()
+        self.ring
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .rev()
+            .cloned()
+            .collect()
     }
 }

@@ -61,21 +61,36 @@ impl Source {
         };
         let ladder = Ladder {
             business: config.key.iter().map(|field| fields.add(field)).collect(),
-            provider_id: config
-                .provider_id
-                .as_ref()
-                .map(|id| ProviderId { field: fields.add(&id.field), signed: id.signed }),
+            provider_id: config.provider_id.as_ref().map(|id| ProviderId {
+                field: fields.add(&id.field),
+                signed: id.signed,
+            }),
             trust_unsigned_id: config.trust_unsigned_id,
-            composed: config.composed.iter().map(|field| fields.add(field)).collect(),
+            composed: config
+                .composed
+                .iter()
+                .map(|field| fields.add(field))
+                .collect(),
             body_varies: config.body_varies,
         };
-        let batch = config.batch.as_deref().map(|path| match path.parse::<Field>() {
-            Ok(field) => Batch::At(field),
-            // The empty path is no field: it is the body itself.
-            Err(_) => Batch::Root,
-        });
+        let batch = config
+            .batch
+            .as_deref()
+            .map(|path| match path.parse::<Field>() {
+                Ok(field) => Batch::At(field),
+                // The empty path is no field: it is the body itself.
+                Err(_) => Batch::Root,
+            });
         let scheme_label = scheme_label(&config);
-        Source { config, fields, ladder, slots, batch, scheme_label, refused: Refused::default() }
+        Source {
+            config,
+            fields,
+            ladder,
+            slots,
+            batch,
+            scheme_label,
+            refused: Refused::default(),
+        }
     }
 
     /// Its name.

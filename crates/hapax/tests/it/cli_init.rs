@@ -42,6 +42,7 @@ fn every_setting_that_is_commented_out_is_a_good_one() {
         crate::program::hapax(dir.path())
             .args(["check", "--config", "all.toml"])
             .env("PARTNER_SECRET", "0123456789abcdef")
+            .env("VERIFY_TOKEN", "0123456789abcdef")
             .env("HAPAX_ADMIN_TOKEN", "0123456789abcdef"),
     );
     let ran = ran.expect_exit(0);

@@ -89,13 +89,21 @@ pub struct Invalid {
 pub async fn list(State(api): State<Api>, RawQuery(query): RawQuery) -> impl IntoResponse {
     let (filter, page) = match parse(query.as_deref().unwrap_or("")) {
         Ok(parsed) => parsed,
-        Err(invalid) => return answer::json(StatusCode::UNPROCESSABLE_ENTITY, &InvalidBody { detail: [invalid] }),
+        Err(invalid) => {
+            return answer::json(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                &InvalidBody { detail: [invalid] },
+            );
+        }
     };
     match api.store.events(filter, page).await {
         Ok(listed) => {
             let prev_iterator = listed.rows.first().map(|event| format!("-{}", event.id));
             let body = ListBody {
-                iterator: listed.next.or(listed.rows.last().map(|event| event.id)).map(|id| id.to_string()),
+                iterator: listed
+                    .next
+                    .or(listed.rows.last().map(|event| event.id))
+                    .map(|id| id.to_string()),
                 prev_iterator,
                 done: listed.next.is_none(),
                 data: listed.rows.into_iter().map(to_body).collect(),
@@ -108,7 +116,9 @@ pub async fn list(State(api): State<Api>, RawQuery(query): RawQuery) -> impl Int
 
 /// `GET /event/{id}`
 pub async fn show(State(api): State<Api>, Path(id): Path<String>) -> impl IntoResponse {
-    let Ok(id) = id.parse() else { return problem(answer::NOT_FOUND) };
+    let Ok(id) = id.parse() else {
+        return problem(answer::NOT_FOUND);
+    };
     match api.store.event(id).await {
         Ok(Some(detail)) => {
             let body = DetailBody {
@@ -126,14 +136,24 @@ pub async fn show(State(api): State<Api>, Path(id): Path<String>) -> impl IntoRe
 
 /// `GET /event/{id}/body`: the bytes as they came. Never as a page: whatever type the sender named, a browser saves it.
 pub async fn body(State(api): State<Api>, Path(id): Path<String>) -> impl IntoResponse {
-    let Ok(id) = id.parse() else { return problem(answer::NOT_FOUND) };
+    let Ok(id) = id.parse() else {
+        return problem(answer::NOT_FOUND);
+    };
     match api.store.payload(id).await {
         Ok(PayloadAnswer::Kept(payload)) => {
-            let content_type = payload.content_type.unwrap_or_else(|| "application/octet-stream".into());
+            let content_type = payload
+                .content_type
+                .unwrap_or_else(|| "application/octet-stream".into());
             let mut answer = answer::with_type(StatusCode::OK, &content_type, payload.body);
             let headers = answer.headers_mut();
-            headers.insert(http::header::CONTENT_DISPOSITION, http::HeaderValue::from_static("attachment"));
-            headers.insert(http::header::X_CONTENT_TYPE_OPTIONS, http::HeaderValue::from_static("nosniff"));
+            headers.insert(
+                http::header::CONTENT_DISPOSITION,
+                http::HeaderValue::from_static("attachment"),
+            );
+            headers.insert(
+                http::header::X_CONTENT_TYPE_OPTIONS,
+                http::HeaderValue::from_static("nosniff"),
+            );
             answer
         }
         Ok(PayloadAnswer::Reaped) => problem(answer::REAPED),
@@ -149,7 +169,10 @@ fn unavailable(error: &StoreError) -> Answer {
 
 fn parse(query: &str) -> Result<(EventFilter, Page), Invalid> {
     let mut filter = EventFilter::default();
-    let mut page = Page { limit: LIMIT_DEFAULT, from: PageFrom::Newest };
+    let mut page = Page {
+        limit: LIMIT_DEFAULT,
+        from: PageFrom::Newest,
+    };
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         let invalid = |msg: &str| Invalid {
             loc: ["query".into(), name.to_string()],
@@ -171,13 +194,23 @@ fn parse(query: &str) -> Result<(EventFilter, Page), Invalid> {
                 let time = jiff::Timestamp::from_str(&value)
                     .map_err(|_| invalid("a time such as 2026-01-31T12:00:00Z is expected"))?;
                 let time = Some(Time::from_micros(time.as_microsecond()));
-                if name == "since" { filter.since = time } else { filter.until = time }
+                if name == "since" {
+                    filter.since = time
+                } else {
+                    filter.until = time
+                }
             }
             "limit" => {
-                let limit = value.parse().ok().filter(|limit| (1..=PAGE_MAX).contains(limit));
+                let limit = value
+                    .parse()
+                    .ok()
+                    .filter(|limit| (1..=PAGE_MAX).contains(limit));
                 page.limit = limit.ok_or_else(|| invalid("a number from 1 to 250 is expected"))?;
             }
-            "iterator" => page.from = page_from(&value).ok_or_else(|| invalid("not an iterator of this list"))?,
+            "iterator" => {
+                page.from =
+                    page_from(&value).ok_or_else(|| invalid("not an iterator of this list"))?
+            }
             _ => return Err(invalid("this list has no such parameter")),
         }
     }
@@ -194,11 +227,14 @@ fn page_from(iterator: &str) -> Option<PageFrom> {
 
 /// A time as users read it: RFC 3339 in UTC.
 pub fn time_text(time: Time) -> String {
-    jiff::Timestamp::from_microsecond(time.micros()).map_or_else(|_| "never".to_owned(), |time| time.to_string())
+    jiff::Timestamp::from_microsecond(time.micros())
+        .map_or_else(|_| "never".to_owned(), |time| time.to_string())
 }
 
 fn to_body(event: Event) -> EventBody {
-    let (code, message) = event.review.map_or((None, None), |review| (Some(review.code), Some(review.message)));
+    let (code, message) = event.review.map_or((None, None), |review| {
+        (Some(review.code), Some(review.message))
+    });
     let done = event.status == EventStatus::Completed;
     EventBody {
         id: event.id.to_string(),

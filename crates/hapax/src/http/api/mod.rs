@@ -35,8 +35,18 @@ pub struct Api {
 
 impl Api {
     /// An API that asks for the token with this hash.
-    pub fn new(store: Arc<dyn Store>, inbox: Arc<Inbox>, metrics: Arc<Metrics>, token_hash: [u8; 32]) -> Api {
-        Api { store, inbox, metrics, token_hash: Arc::new(ArcSwap::from_pointee(token_hash)) }
+    pub fn new(
+        store: Arc<dyn Store>,
+        inbox: Arc<Inbox>,
+        metrics: Arc<Metrics>,
+        token_hash: [u8; 32],
+    ) -> Api {
+        Api {
+            store,
+            inbox,
+            metrics,
+            token_hash: Arc::new(ArcSwap::from_pointee(token_hash)),
+        }
     }
 
     /// The hash of the token that is asked for.

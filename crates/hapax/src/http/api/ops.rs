@@ -26,5 +26,9 @@ pub async fn readyz(State(api): State<Api>) -> impl IntoResponse {
 
 /// Everything that is counted.
 pub async fn metrics(State(api): State<Api>) -> impl IntoResponse {
-    with_type(StatusCode::OK, "application/openmetrics-text; version=1.0.0; charset=utf-8", api.metrics.text())
+    with_type(
+        StatusCode::OK,
+        "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        api.metrics.text(),
+    )
 }

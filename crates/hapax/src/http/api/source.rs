@@ -5,8 +5,8 @@ use axum::response::IntoResponse;
 use http::StatusCode;
 use serde::Serialize;
 
-use super::event::time_text;
 use super::Api;
+use super::event::time_text;
 use crate::http::answer::{self, problem};
 use crate::inbox::Source;
 use crate::inbox::refused::RefusedRequest;
@@ -43,7 +43,11 @@ struct RefusedBody {
 /// `GET /source`
 pub async fn list(State(api): State<Api>) -> impl IntoResponse {
     let sources = api.inbox.sources();
-    let data = sources.all().into_iter().map(|source| to_body(&api, source)).collect();
+    let data = sources
+        .all()
+        .into_iter()
+        .map(|source| to_body(&api, source))
+        .collect();
     answer::json(StatusCode::OK, &DataBody { data })
 }
 
@@ -68,8 +72,15 @@ fn to_body(api: &Api, source: &Source) -> SourceBody {
 /// `GET /source/{name}/refused`
 pub async fn refused(State(api): State<Api>, Path(name): Path<String>) -> impl IntoResponse {
     let sources = api.inbox.sources();
-    let Some(source) = sources.get(&name) else { return problem(answer::NOT_FOUND) };
-    let data = source.refused.latest().into_iter().map(|request| explain(source, &request)).collect();
+    let Some(source) = sources.get(&name) else {
+        return problem(answer::NOT_FOUND);
+    };
+    let data = source
+        .refused
+        .latest()
+        .into_iter()
+        .map(|request| explain(source, &request))
+        .collect();
     answer::json(StatusCode::OK, &DataBody { data })
 }
 
@@ -84,13 +95,19 @@ fn explain(source: &Source, request: &RefusedRequest) -> RefusedBody {
     let cause = match request.body {
         // Without the body nothing more can be said than what failed.
         None => None,
-        Some(_) => hapax_verify::explain(&source.config.verifier, &view).causes.into_iter().next(),
+        Some(_) => hapax_verify::explain(&source.config.verifier, &view)
+            .causes
+            .into_iter()
+            .next(),
     };
     RefusedBody {
         at: time_text(request.at),
         remote: request.remote.as_deref().map(str::to_owned),
         code: request.refusal.code(),
-        cause: cause.as_ref().map_or_else(|| request.refusal.to_string(), |cause| cause.evidence.clone()),
+        cause: cause.as_ref().map_or_else(
+            || request.refusal.to_string(),
+            |cause| cause.evidence.clone(),
+        ),
         remedy: cause.map(|cause| cause.remedy.to_string()),
     }
 }
