@@ -4,6 +4,8 @@
 //! expire and un-expire. Ids differ between stores, so each of the store's ids stands for the model's id that
 //! was given in its place.
 
+mod effects;
+
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -15,13 +17,16 @@ use hapax_ledger::time::{Span, Time};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use super::sample::{Subject, arrival, at, event, reap_all, review, still_clock};
+use self::effects::{
+    EffectCommand, EffectSketch, Known, effect_command, effect_sketch, new_effect,
+};
+use super::sample::{Dial, Subject, arrival, at, event, reap_all, review};
 use crate::model::ModelStore;
-use crate::nouns::{Event, EventFilter, Keep, NewEvent, PAGE_MAX, Page, PageFrom, Receipt};
+use crate::nouns::{Event, EventFilter, Keep, NewEvent, PAGE_MAX, Page, PageFrom};
 
 /// Commands in one sequence. Every command moves the clock by a millisecond, and jumps are whole seconds: with fewer than a
 /// thousand commands no two arrivals share a millisecond, so that the order of a list is never a matter of taste.
-const COMMANDS_MAX: usize = 60;
+const COMMANDS_MAX: usize = 80;
 const SOURCES: [&str; 2] = ["a", "b"];
 const KEYS: [&str; 4] = ["k0", "k1", "k2", "k3"];
 const BODIES: [&str; 3] = ["A", "B", "C"];
@@ -35,6 +40,7 @@ enum Command {
     Sighted { source: usize, key: usize },
     Look { nth: usize },
     List { filter: usize, from: usize },
+    Effects(EffectCommand),
 }
 
 /// An event in a few numbers.
@@ -45,6 +51,7 @@ struct Sketch {
     varies: bool,
     review: bool,
     keep: usize,
+    effects: Vec<EffectSketch>,
 }
 
 fn sketch() -> impl Strategy<Value = Sketch> {
@@ -54,13 +61,18 @@ fn sketch() -> impl Strategy<Value = Sketch> {
         prop::bool::weighted(0.2),
         prop::bool::weighted(0.1),
         0..3usize,
+        prop_oneof![
+            Just(Vec::new()),
+            prop::collection::vec(effect_sketch(), 1..4)
+        ],
     )
-        .prop_map(|(key, body, varies, review, keep)| Sketch {
+        .prop_map(|(key, body, varies, review, keep, effects)| Sketch {
             key,
             body,
             varies,
             review,
             keep,
+            effects,
         })
 }
 
@@ -77,6 +89,7 @@ fn command() -> impl Strategy<Value = Command> {
         2 => Just(Command::Reap),
         1 => (0..SOURCES.len(), 0..KEYS.len()).prop_map(|(source, key)| Command::Sighted { source, key }),
         2 => any::<prop::sample::Index>().prop_map(|nth| Command::Look { nth: nth.index(1_000) }),
+        12 => effect_command().prop_map(Command::Effects),
         2 => (0..FILTERS, 0..1_000usize).prop_map(|(filter, from)| Command::List { filter, from }),
     ]
 }
@@ -90,7 +103,7 @@ fn keep(number: usize) -> Keep {
     }
 }
 
-fn new_event(source: &str, sketch: &Sketch) -> NewEvent {
+fn new_event(source: &str, sketch: &Sketch, now: Time) -> NewEvent {
     let mut new = event(source, KEYS[sketch.key], BODIES[sketch.body]);
     if sketch.varies {
         new.compare_hash = BodyHash::of(b"what does not vary");
@@ -98,6 +111,8 @@ fn new_event(source: &str, sketch: &Sketch) -> NewEvent {
     new.review = sketch.review.then(review);
     new.keep = keep(sketch.keep);
     new.entity = (sketch.body == 0).then(|| "cus_1".into());
+    let effects = sketch.effects.iter();
+    new.effects = effects.map(|sketch| new_effect(sketch, now)).collect();
     new
 }
 
@@ -140,6 +155,7 @@ struct Pair {
     went_back: bool,
     given: Vec<(EventId, EventId)>,
     names: HashMap<EventId, EventId>,
+    effects: Known,
 }
 
 impl Pair {
@@ -165,6 +181,7 @@ impl Pair {
                 filter: number,
                 from,
             } => self.list(&filter(*number, self.clock), *from).await,
+            Command::Effects(command) => self.run_effects(command).await,
         }
     }
 
@@ -178,7 +195,7 @@ impl Pair {
     async fn accept(&mut self, source: &str, events: &[Sketch]) {
         let events: Vec<NewEvent> = events
             .iter()
-            .map(|sketch| new_event(source, sketch))
+            .map(|sketch| new_event(source, sketch, self.effects.now))
             .collect();
         let arrival = arrival(source, self.clock, events);
         let theirs = self
@@ -188,18 +205,12 @@ impl Pair {
             .expect("the store accepts");
         let ours = self.model.accept(arrival).await.expect("the model accepts");
         assert_eq!(theirs.len(), ours.len());
-        for (theirs, ours) in theirs.iter().zip(&ours) {
+        for (theirs, ours) in theirs.into_iter().zip(&ours) {
             if let Entry::Vacant(unnamed) = self.names.entry(theirs.event) {
                 unnamed.insert(ours.event);
                 self.given.push((theirs.event, ours.event));
             }
-            assert_eq!(
-                Receipt {
-                    event: self.named(theirs.event),
-                    ..theirs.clone()
-                },
-                *ours
-            );
+            assert_eq!(self.named_receipt(theirs, ours).await, *ours);
         }
     }
 
@@ -228,6 +239,7 @@ impl Pair {
         let mut detail = self.store.event(theirs).await.expect("the store reads");
         if let Some(detail) = &mut detail {
             detail.event.id = self.named(detail.event.id);
+            detail.effects = self.named_effects(ours, std::mem::take(&mut detail.effects));
         }
         assert_eq!(
             detail,
@@ -286,6 +298,7 @@ impl Pair {
         for nth in 0..self.given.len() {
             self.look(nth).await;
         }
+        self.look_at_all_effects().await;
         let (theirs, ours) = (self.store.stats().await, self.model.stats().await);
         let (theirs, ours) = (
             theirs.expect("the store counts"),
@@ -305,11 +318,12 @@ fn in_order(events: impl Iterator<Item = Event>, anchor_millis: Option<u64>) -> 
     events
 }
 
-/// Runs `cases` random sequences, each on an empty store from `fresh`, and fails with the smallest sequence on which
-/// store and model disagree.
+/// Runs `cases` random sequences, each on an empty store from `fresh` whose leases end by `dial`, and fails with the smallest
+/// sequence on which store and model disagree.
 pub fn agrees_with_the_model<Fut>(
     runtime: &tokio::runtime::Runtime,
     cases: u32,
+    dial: &Dial,
     fresh: impl Fn() -> Fut,
 ) where
     Fut: Future<Output = Subject>,
@@ -322,13 +336,15 @@ pub fn agrees_with_the_model<Fut>(
     let sequences = prop::collection::vec(command(), 1..COMMANDS_MAX);
     let outcome = TestRunner::new(config).run(&sequences, |commands| {
         runtime.block_on(async {
+            let effects = Known::new(dial.clone());
             let mut pair = Pair {
                 store: fresh().await,
-                model: std::sync::Arc::new(ModelStore::new(still_clock())),
+                model: std::sync::Arc::new(ModelStore::new(dial.clock())),
                 clock: at(0),
                 went_back: false,
                 given: Vec::new(),
                 names: HashMap::new(),
+                effects,
             };
             for command in &commands {
                 pair.run(command).await;

@@ -1,4 +1,5 @@
-//! The happy path: arrivals whose key nobody holds, any number of them in one statement that is its own transaction.
+//! The happy path: arrivals whose key nobody holds and that call for no effects, any number of them in one statement that is
+//! its own transaction.
 //!
 //! Whoever gets its identity in is new, and its event and bytes go in with it. Whoever does not goes on to [`super::known`].
 
@@ -9,7 +10,7 @@ use hapax_ledger::identity;
 use hapax_ledger::key::KeyHash;
 use hapax_ledger::time::Time;
 
-use super::columns::{EventColumns, EventRow};
+use super::columns::{EventColumns, EventRow, first_status};
 use super::pool::Taken;
 use super::wire::Uuid;
 use super::{Entropy, SHARDS};
@@ -64,6 +65,7 @@ pub(super) fn new_row<'a>(arrival: &'a Arrival, event: &'a NewEvent, id: EventId
         arrival,
         event,
         expires_at,
+        status: first_status(event),
     }
 }
 

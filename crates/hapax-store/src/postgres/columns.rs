@@ -19,13 +19,15 @@ pub(super) struct EventRow<'a> {
     pub(super) arrival: &'a Arrival,
     pub(super) event: &'a NewEvent,
     pub(super) expires_at: Time,
+    pub(super) status: EventStatus,
 }
 
-/// Where an event without effects stands from its first moment on.
+/// Where an event stands from its first moment on. One that calls for effects counts as unsettled until they are planned.
 pub(super) fn first_status(event: &NewEvent) -> EventStatus {
     match &event.review {
         Some(_) => EventStatus::NeedsReview,
-        None => EventStatus::Completed,
+        None if event.effects.is_empty() => EventStatus::Completed,
+        None => EventStatus::Pending,
     }
 }
 
@@ -91,7 +93,7 @@ impl<'a> EventColumns<'a> {
         self.object_id.push(maybe(event.object_id.as_deref()));
         self.entity.push(maybe(event.entity.as_deref()));
         self.version.push(maybe(event.version.as_deref()));
-        self.status.push(first_status(event).code().into());
+        self.status.push(row.status.code().into());
         self.review_code
             .push(event.review.as_ref().map(|review| sendable(&review.code)));
         self.review_message.push(

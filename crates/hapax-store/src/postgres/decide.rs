@@ -12,7 +12,7 @@ use hapax_ledger::time::{Span, Time};
 
 use super::Entropy;
 use super::accept::{key_order, new_id, new_receipt, new_row};
-use super::columns::{DeliveryRow, EventRow, first_status};
+use super::columns::{DeliveryRow, EventRow};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::nouns::{
     Arrival, CONFLICT_BODIES_MAX, DELIVERIES_KEPT_MAX, NewEvent, Receipt, Receipted,
@@ -152,7 +152,7 @@ impl<'a> Decisions<'a> {
             key: event.key.clone(),
             compare_hash: event.compare_hash,
             at: arrival.at,
-            status: first_status(event),
+            status: row.status,
             retry_window: event.keep.retry_window,
             expires_at: row.expires_at,
             last: 0,

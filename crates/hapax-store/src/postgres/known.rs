@@ -1,4 +1,4 @@
-//! The careful path: keys that somebody holds, and arrivals that bring several events.
+//! The careful path: keys that somebody holds, arrivals that bring several events, and events that call for effects.
 //!
 //! One transaction for a group: take or lock all its keys, read who holds them, decide in memory, write, commit. Every node takes
 //! and locks in one order, so that they wait for each other but never in a circle. The holders are read by a statement of their
@@ -17,6 +17,8 @@ use super::Entropy;
 use super::accept::{insert_events, key_order, new_id};
 use super::columns::{DeliveryColumns, EventColumns};
 use super::decide::{Decisions, Holder, Key, Place, Rolled, Slot};
+use super::moment::LeaseClock;
+use super::plan::{self, Plan};
 use super::pool::{Param, Pool, Taken};
 use super::wire::{Hash, Uuid, received, sendable};
 use crate::error::StoreError;
@@ -29,16 +31,21 @@ pub(super) async fn accept(
     pool: &Pool,
     arrivals: &[&Arrival],
     entropy: &Entropy,
+    clock: &LeaseClock,
 ) -> Result<Vec<Vec<Receipt>>, StoreError> {
     let taken = pool.take().await?;
     let mut slots = take_keys(&taken, arrivals, entropy).await?;
     read_holders(&taken, &mut slots).await?;
     let mut decisions = Decisions::default();
-    let receipts = arrivals
+    let mut receipts = arrivals
         .iter()
         .map(|arrival| decisions.arrive(arrival, &mut slots, entropy))
-        .collect::<Result<_, _>>()?;
-    write(&taken, decisions, &slots).await?;
+        .collect::<Result<Vec<Vec<Receipt>>, _>>()?;
+    let mut plan = plan::plan(&taken, &mut decisions.events, entropy, clock).await?;
+    for receipt in receipts.iter_mut().flatten() {
+        plan.complete(receipt);
+    }
+    write(&taken, decisions, &plan, &slots).await?;
     taken.commit().await?;
     Ok(receipts)
 }
@@ -159,6 +166,7 @@ fn to_holder(row: &Row, event: EventId) -> Option<Holder> {
 async fn write(
     taken: &Taken,
     decisions: Decisions<'_>,
+    plan: &Plan,
     slots: &Slots<'_>,
 ) -> Result<(), StoreError> {
     let Decisions {
@@ -169,9 +177,10 @@ async fn write(
     } = decisions;
     if !events.is_empty() {
         let columns = EventColumns::of(events);
-        taken
-            .query(insert_events!("", "", "SELECT"), &columns.params())
-            .await?;
+        let params = columns.params();
+        let stored = taken.query(insert_events!("", "", "SELECT"), &params);
+        // One behind the other without waiting: neither needs the other's answer.
+        tokio::try_join!(biased; stored, plan.write(taken))?;
     }
     if !deliveries.is_empty() {
         let columns = DeliveryColumns::of(&deliveries);
@@ -236,6 +245,7 @@ async fn roll_deliveries(
     Ok(())
 }
 
+/// In the order of their ids: moves of effects lock events too.
 async fn extend_events(
     taken: &Taken,
     extended: &BTreeMap<EventId, Time>,
@@ -245,9 +255,13 @@ async fn extend_events(
     let ends: Vec<i64> = extended.values().map(|end| end.micros()).collect();
     taken
         .query(
-            "UPDATE hapax.event e SET expires_at = x.expires_at
-             FROM unnest($1::int2[], $2::uuid[], $3::int8[]) AS x (shard, id, expires_at)
-             WHERE e.shard = x.shard AND e.id = x.id",
+            "WITH x AS MATERIALIZED (
+                 SELECT e.shard, e.id, k.expires_at
+                 FROM unnest($1::int2[], $2::uuid[], $3::int8[]) AS k (shard, id, expires_at)
+                 JOIN hapax.event e ON e.shard = k.shard AND e.id = k.id
+                 ORDER BY e.id FOR UPDATE OF e
+             )
+             UPDATE hapax.event e SET expires_at = x.expires_at FROM x WHERE e.shard = x.shard AND e.id = x.id",
             &[
                 (&shards, Type::INT2_ARRAY),
                 (&ids, Type::UUID_ARRAY),

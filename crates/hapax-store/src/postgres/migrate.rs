@@ -99,7 +99,7 @@ async fn settle_store(taken: &Taken, new_store_id: [u8; 16]) -> Result<(), Store
     if stored.is_empty() {
         taken
             .query(
-                "INSERT INTO hapax.store (one, shards, touched, store_id) VALUES (1, $1, 0, $2)",
+                "INSERT INTO hapax.store (one, shards, epoch, touched, store_id) VALUES (1, $1, 1, 0, $2)",
                 &[(&shards, Type::INT2), (&Uuid(new_store_id), Type::UUID)],
             )
             .await?;

@@ -3,10 +3,12 @@
 //! - `open`: where the server is, and how to reach it
 //! - `migrate`: the shape of the database
 //! - `pool`: connections, and what their failures mean, with `tls`, `notice` and `fault`
-//! - `writer`: the batcher; many requests share one commit
-//! - `accept`: new keys, one statement for all of them
-//! - `known`: keys that somebody holds, decided in `decide`
-//! - `columns`, `wire`: how rows and values travel
+//! - `batch`: the batcher; many callers share one commit
+//! - `writer`: arrivals in groups: `accept` for new keys, one statement for all of them; `known` for keys that somebody holds,
+//!   decided in `decide`; `plan` for the effects that events call for
+//! - `claim`: claims, moves in groups, and rescues, decided in `held`; leases end by `moment`
+//! - `effect`: effects as rows; `status`: where that leaves their events
+//! - `columns`, `effect_columns`, `wire`: how rows and values travel
 //! - `read`: lists and details
 //! - `reap`: deleting what has expired, in small steps
 //!
@@ -17,16 +19,24 @@
 //! Everything else is *nothing written* only if that is certain, and *unknown* if it is not.
 
 mod accept;
+mod batch;
+mod claim;
 mod columns;
 mod decide;
+mod effect;
+mod effect_columns;
 mod fault;
+mod held;
 mod known;
 mod migrate;
+mod moment;
 mod notice;
 mod open;
+mod plan;
 mod pool;
 mod read;
 mod reap;
+mod status;
 mod tls;
 mod wire;
 mod writer;
@@ -43,11 +53,16 @@ use tokio_postgres::types::Type;
 
 use crate::error::{StoreError, StoreErrorKind};
 use crate::nouns::{
-    Arrival, ClaimAsk, Claimed, EffectDetail, Event, EventDetail, EventFilter, Listed, Move, Moved,
-    Page, PayloadAnswer, Reaped, Receipt, StoreStats,
+    Arrival, ClaimAsk, Claimed, EFFECTS_PER_EVENT_MAX, EffectDetail, Event, EventDetail,
+    EventFilter, Listed, Move, Moved, NewEvent, Page, PayloadAnswer, Reaped, Receipt, StoreStats,
 };
-use crate::store::Store;
+use crate::store::{Clock, Store};
+use batch::Batcher;
+use claim::{MoveAsk, Moves};
+use moment::LeaseClock;
 pub use open::COMMIT_WAIT;
+use pool::Pool;
+use writer::Writer;
 
 /// Into how many shards rows are placed. Fixed: the number is in every row's key and in every id. Enough for as many
 /// machines, few enough to visit one by one.
@@ -69,6 +84,8 @@ pub struct Options {
     pub root_certificates: Option<Vec<u8>>,
     /// How long a commit may take; see [`COMMIT_WAIT`].
     pub commit_wait: Duration,
+    /// The clock by which leases end, for tests. `None`: the database's, as it has to be with more than one node (C3).
+    pub clock: Option<Clock>,
 }
 
 impl Options {
@@ -80,6 +97,7 @@ impl Options {
             entropy,
             root_certificates: None,
             commit_wait: COMMIT_WAIT,
+            clock: None,
         }
     }
 }
@@ -95,41 +113,51 @@ impl fmt::Debug for Options {
 
 /// The store on PostgreSQL.
 pub struct PostgresStore {
-    writer: writer::Writer,
-    writers: pool::Pool,
-    readers: pool::Pool,
+    arrivals: Batcher<Writer>,
+    moves: Batcher<Moves>,
+    writers: Pool,
+    effects: Pool,
+    readers: Pool,
     entropy: Entropy,
+    clock: LeaseClock,
 }
 
 impl PostgresStore {
     /// Connects, brings the schema up to date, and starts the batcher. Needs a Tokio runtime for as long as the store lives.
     pub async fn open(options: Options) -> Result<PostgresStore, StoreError> {
         let opened = open::open(&options).await?;
-        let writer = writer::Writer::start(&opened.writers, &options.entropy);
+        let clock = LeaseClock(options.clock);
+        let writer = Writer {
+            pool: opened.writers.clone(),
+            entropy: options.entropy.clone(),
+            clock: clock.clone(),
+        };
+        let moves = Moves {
+            clock: clock.clone(),
+        };
         Ok(PostgresStore {
-            writer,
+            arrivals: Batcher::start(&opened.writers, open::WRITERS, writer),
+            moves: Batcher::start(&opened.effects, open::MOVERS, moves),
             writers: opened.writers,
+            effects: opened.effects,
             readers: opened.readers,
             entropy: options.entropy,
+            clock,
         })
-    }
-
-    /// Says no to what is not kept here yet: losing it silently would be worse.
-    fn no_effects<T>() -> Result<T, StoreError> {
-        Err(StoreError::new(
-            StoreErrorKind::Incompatible,
-            "effects are not kept in PostgreSQL yet",
-        ))
     }
 }
 
 #[async_trait]
 impl Store for PostgresStore {
     async fn accept(&self, arrival: Arrival) -> Result<Vec<Receipt>, StoreError> {
-        if arrival.events.iter().any(|event| !event.effects.is_empty()) {
-            return PostgresStore::no_effects();
+        let too_many = |event: &NewEvent| event.effects.len() > EFFECTS_PER_EVENT_MAX;
+        if arrival.events.iter().any(too_many) {
+            return Err(StoreError::new(
+                StoreErrorKind::Unavailable,
+                "an event calls for more effects than fit",
+            ));
         }
-        self.writer.accept(arrival).await
+        self.arrivals.ask(arrival).await
     }
 
     async fn sighted(
@@ -157,20 +185,30 @@ impl Store for PostgresStore {
         SHARDS
     }
 
-    async fn claim(&self, _: ClaimAsk) -> Result<Vec<Claimed>, StoreError> {
-        PostgresStore::no_effects()
+    async fn claim(&self, ask: ClaimAsk) -> Result<Vec<Claimed>, StoreError> {
+        claim::claim(&self.effects, &ask, &self.clock).await
     }
 
-    async fn advance(&self, _: EffectId, _: Fence, _: Move) -> Result<Moved, StoreError> {
-        PostgresStore::no_effects()
+    async fn advance(
+        &self,
+        effect: EffectId,
+        fence: Fence,
+        what: Move,
+    ) -> Result<Moved, StoreError> {
+        let ask = MoveAsk {
+            effect,
+            fence,
+            what,
+        };
+        self.moves.ask(ask).await
     }
 
-    async fn rescue(&self, _: u16) -> Result<u32, StoreError> {
-        PostgresStore::no_effects()
+    async fn rescue(&self, shard: u16) -> Result<u32, StoreError> {
+        claim::rescue(&self.effects, shard, &self.clock).await
     }
 
-    async fn effect(&self, _: EffectId) -> Result<Option<EffectDetail>, StoreError> {
-        PostgresStore::no_effects()
+    async fn effect(&self, id: EffectId) -> Result<Option<EffectDetail>, StoreError> {
+        effect::detail(&self.readers, id).await
     }
 
     async fn reap(&self, now: Time) -> Result<Reaped, StoreError> {
@@ -209,8 +247,10 @@ impl Store for PostgresStore {
     }
 
     async fn close(&self) {
-        self.writer.stop().await;
+        self.arrivals.stop().await;
+        self.moves.stop().await;
         self.writers.close();
+        self.effects.close();
         self.readers.close();
     }
 

@@ -11,6 +11,10 @@ use crate::error::{StoreError, StoreErrorKind};
 /// Connections that accept. Two keep the server busy while one of them waits for its disk; a third helps where the disk
 /// or a standby is far away. More would only make the groups smaller.
 pub(super) const WRITERS: usize = 3;
+/// Lanes that carry out moves of effects. Two, so that one group is put together while the other commits.
+pub(super) const MOVERS: usize = 2;
+/// Connections for effects: one for each lane of moves, the rest for claims and rescues.
+const EFFECTS: usize = MOVERS + 2;
 /// Connections for all else: reads, the reaper, readiness.
 const READERS: usize = 4;
 
@@ -22,6 +26,8 @@ pub const COMMIT_WAIT: Duration = Duration::from_secs(10);
 pub(super) struct Opened {
     /// For accepting.
     pub(super) writers: Pool,
+    /// For claiming and moving effects.
+    pub(super) effects: Pool,
     /// For all else.
     pub(super) readers: Pool,
 }
@@ -41,7 +47,12 @@ pub(super) async fn open(options: &Options) -> Result<Opened, StoreError> {
         })?;
     let tls = tls::connector(&mut config, options.root_certificates.as_deref())?;
     let writers = Pool::new(&config, tls.clone(), options.commit_wait, WRITERS);
+    let effects = Pool::new(&config, tls.clone(), options.commit_wait, EFFECTS);
     let readers = Pool::new(&config, tls, options.commit_wait, READERS);
     migrate::migrate(&readers, options.new_store_id).await?;
-    Ok(Opened { writers, readers })
+    Ok(Opened {
+        writers,
+        effects,
+        readers,
+    })
 }

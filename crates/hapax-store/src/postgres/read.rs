@@ -10,7 +10,7 @@ use hapax_ledger::time::Time;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-use super::SHARDS;
+use super::{SHARDS, effect};
 use super::pool::{Param, Pool};
 use super::wire::{Hash, Uuid, received, sendable};
 use crate::error::StoreError;
@@ -160,10 +160,11 @@ pub(super) async fn event(pool: &Pool, id: EventId) -> Result<Option<EventDetail
     let deliveries = std::iter::once(first)
         .chain(later.iter().map(to_delivery))
         .collect();
+    let effects = effect::of_event(pool, id).await?;
     Ok(Some(EventDetail {
         event,
         deliveries,
-        effects: Vec::new(),
+        effects,
     }))
 }
 

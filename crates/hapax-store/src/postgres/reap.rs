@@ -4,7 +4,7 @@
 //! is only what nobody can see any more. Any number of nodes may reap: each step names one shard, skips what another
 //! transaction holds, and never waits for a lock while it has one that an arrival may want.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use hapax_ledger::event::EventStatus;
 use hapax_ledger::time::Time;
@@ -129,8 +129,12 @@ async fn reap_events(
         )
         .await?;
     let free = without_held_keys(taken, &due, shard).await?;
+    let (free, effects) = without_held_effects(taken, free, shard).await?;
     if free.is_empty() {
         return Ok((0, 0));
+    }
+    if !effects.is_empty() {
+        reap_effects(taken, &free, &effects, shard).await?;
     }
     let gone = taken
         .query(
@@ -197,6 +201,96 @@ async fn without_held_keys(
         .into_iter()
         .filter(|event| !theirs.contains(event))
         .collect())
+}
+
+/// Of expired events, those whose effects we could all lock, and these effects as shards and ids. Who holds an effect is about to
+/// move it, or to link it to one more event.
+async fn without_held_effects(
+    taken: &Taken,
+    events: Vec<Uuid>,
+    shard: i16,
+) -> Result<(Vec<Uuid>, Vec<(i16, Uuid)>), StoreError> {
+    if events.is_empty() {
+        return Ok((events, Vec::new()));
+    }
+    let called = taken
+        .query(
+            "SELECT event, shard, id FROM hapax.effect WHERE event = ANY ($2)
+             UNION ALL
+             SELECT event, effect_shard, effect FROM hapax.effect_link WHERE shard = $1 AND event = ANY ($2)",
+            &[(&shard, Type::INT2), (&events, Type::UUID_ARRAY)],
+        )
+        .await?;
+    if called.is_empty() {
+        return Ok((events, Vec::new()));
+    }
+    let wanted: BTreeSet<(i16, Uuid)> = called
+        .iter()
+        .map(|row| (row.get(1), row.get(2)))
+        .collect();
+    let (shards, ids): (Vec<i16>, Vec<Uuid>) = wanted.into_iter().unzip();
+    let locked = taken
+        .query(
+            "SELECT e.shard, e.id FROM unnest($1::int2[], $2::uuid[]) AS k (shard, id)
+             JOIN hapax.effect e ON e.shard = k.shard AND e.id = k.id
+             JOIN hapax.queue q ON q.shard = k.shard AND q.effect = k.id
+             FOR UPDATE OF e, q SKIP LOCKED",
+            &[(&shards, Type::INT2_ARRAY), (&ids, Type::UUID_ARRAY)],
+        )
+        .await?;
+    let locked: BTreeSet<(i16, Uuid)> = locked
+        .iter()
+        .map(|row| (row.get(0), row.get(1)))
+        .collect();
+    let theirs: HashSet<Uuid> = called
+        .iter()
+        .filter(|row| !locked.contains(&(row.get(1), row.get(2))))
+        .map(|row| row.get(0))
+        .collect();
+    let free = events
+        .into_iter()
+        .filter(|event| !theirs.contains(event))
+        .collect();
+    Ok((free, locked.into_iter().collect()))
+}
+
+/// Deletes the links of events that go, and of their effects those that no other event calls for: an effect's key holds as long
+/// as any event that calls for it is known (B5).
+async fn reap_effects(
+    taken: &Taken,
+    events: &Vec<Uuid>,
+    effects: &[(i16, Uuid)],
+    shard: i16,
+) -> Result<(), StoreError> {
+    let (shards, ids): (Vec<i16>, Vec<Uuid>) = effects.iter().copied().unzip();
+    taken
+        .query(
+            "WITH links AS (
+                 DELETE FROM hapax.effect_link WHERE shard = $1 AND event = ANY ($2)
+             ), gone AS MATERIALIZED (
+                 SELECT e.shard, e.id FROM unnest($3::int2[], $4::uuid[]) AS k (shard, id)
+                 JOIN hapax.effect e ON e.shard = k.shard AND e.id = k.id
+                 WHERE NOT EXISTS (
+                     SELECT FROM hapax.event v
+                     WHERE v.shard = e.event_shard AND v.id = e.event AND v.id <> ALL ($2)
+                 ) AND NOT EXISTS (
+                     SELECT FROM hapax.effect_link l WHERE l.effect = e.id AND l.event <> ALL ($2)
+                 )
+             ), attempts AS (
+                 DELETE FROM hapax.attempt a USING gone WHERE a.shard = gone.shard AND a.effect = gone.id
+             ), queue AS (
+                 DELETE FROM hapax.queue q USING gone WHERE q.shard = gone.shard AND q.effect = gone.id
+             )
+             DELETE FROM hapax.effect e USING gone WHERE e.shard = gone.shard AND e.id = gone.id",
+            &[
+                (&shard, Type::INT2),
+                (events, Type::UUID_ARRAY),
+                (&shards, Type::INT2_ARRAY),
+                (&ids, Type::UUID_ARRAY),
+            ],
+        )
+        .await?;
+    Ok(())
 }
 
 fn count(rows: &[Row], column: usize) -> u32 {

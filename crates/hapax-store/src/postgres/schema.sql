@@ -1,6 +1,8 @@
 -- The first shape of the store. `shard` (of 64, by the hash of scope and key) leads every key, so that the same tables run on
 -- partitioned PostgreSQL and on relatives that distribute rows by a column: those want it in every unique key.
--- Names left free for what comes: effect, queue, attempt.
+--
+-- Whoever needs several locks takes them in this order, and rows of one table by key or id: identity, effect, queue, event,
+-- delivery. Only the reaper goes another way, and it never waits.
 
 -- One row per business fact, with its first delivery, since they are born together. When its bytes are reaped the row stays as
 -- the tombstone; when its identity has expired it goes. Fixed-size columns first: no padding between them.
@@ -77,10 +79,84 @@ CREATE TABLE hapax.delivery (
     CONSTRAINT delivery_pk PRIMARY KEY (shard, event, n)
 );
 
--- What this database is. `shards` is fixed for ever: every row was placed by it. `touched` is what a readiness check writes.
+-- What never changes about an effect. Its shard is the hash of name and key, whichever event calls for it, so that the key is
+-- unique over all events; the hash covers the name. The row's lock is the right to link the effect to one more event.
+CREATE TABLE hapax.effect (
+    id           uuid     NOT NULL,
+    event        uuid     NOT NULL,        -- that called for it first
+    key_hash     uuid     NOT NULL,
+    attempts_max integer  NOT NULL,
+    place        integer  NOT NULL,        -- in that event's plan
+    shard        smallint NOT NULL,
+    event_shard  smallint NOT NULL,
+    name         text     COLLATE "C" NOT NULL,
+    key          text     COLLATE "C" NOT NULL,
+    lane         text     COLLATE "C" NOT NULL,
+    CONSTRAINT effect_pk PRIMARY KEY (shard, id),
+    CONSTRAINT effect_key UNIQUE (shard, key_hash)
+);
+-- The effects of an event. Ids sort by time, so this grows at its right edge only.
+CREATE INDEX effect_by_event ON hapax.effect (event);
+
+-- All that changes about an effect: the ledger's record, and who holds it. One row each, born and gone with its effect; narrow,
+-- since every claim and every move writes it anew. Its lock is the right to move the effect.
+CREATE TABLE hapax.queue (
+    effect      uuid     NOT NULL,
+    fence       bigint   NOT NULL,
+    lease_until bigint   NOT NULL,
+    next_at     bigint   NOT NULL,
+    generation  integer  NOT NULL,
+    attempts    integer  NOT NULL,
+    pass_from   integer  NOT NULL,
+    shard       smallint NOT NULL,
+    state       smallint NOT NULL,
+    repeat      smallint NOT NULL,
+    started     boolean  NOT NULL,
+    ambiguous   boolean  NOT NULL,
+    skip        smallint,
+    started_at  bigint,                    -- of the attempt under way
+    node        text     COLLATE "C",      -- of the latest claim
+    CONSTRAINT queue_pk PRIMARY KEY (shard, effect)
+);
+-- What waits for its time, and what is held: small, whatever has ended.
+CREATE INDEX queue_due ON hapax.queue (shard, next_at) WHERE state = 0;
+CREATE INDEX queue_held ON hapax.queue (shard, lease_until) WHERE state = 1;
+
+-- Events that call for an effect which another event called for first; in the event's shard.
+CREATE TABLE hapax.effect_link (
+    event        uuid     NOT NULL,
+    effect       uuid     NOT NULL,
+    shard        smallint NOT NULL,
+    effect_shard smallint NOT NULL,
+    CONSTRAINT effect_link_pk PRIMARY KEY (shard, event, effect)
+);
+CREATE INDEX effect_link_by_effect ON hapax.effect_link (effect);
+
+-- Attempts that have ended; one that is under way is part of its queue row. A claim makes at most one, so its fence names it.
+CREATE TABLE hapax.attempt (
+    effect       uuid     NOT NULL,
+    fence        bigint   NOT NULL,
+    started_at   bigint   NOT NULL,
+    ended_at     bigint   NOT NULL,
+    generation   integer  NOT NULL,
+    number       integer  NOT NULL,
+    shard        smallint NOT NULL,        -- of the effect
+    outcome      smallint NOT NULL,
+    detail       smallint NOT NULL,
+    late_outcome smallint,                 -- what its worker said after somebody else had taken over
+    late_detail  smallint,
+    late_at      bigint,
+    retry_after  bigint,
+    node         text     COLLATE "C" NOT NULL,
+    CONSTRAINT attempt_pk PRIMARY KEY (shard, effect, fence)
+);
+
+-- What this database is. `shards` is fixed for ever: every row was placed by it. `epoch` rises when the store is restored from
+-- a backup, so that fences outrun those that the backup does not know. `touched` is what a readiness check writes.
 CREATE TABLE hapax.store (
     one         smallint NOT NULL,
     shards      smallint NOT NULL,
+    epoch       integer  NOT NULL,
     touched     bigint   NOT NULL,
     store_id    uuid     NOT NULL,
     admin_token bytea,                     -- its hash

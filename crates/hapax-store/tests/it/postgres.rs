@@ -5,11 +5,12 @@ use std::sync::Arc;
 use hapax_store::Store;
 use hapax_store::conformance::differential::agrees_with_the_model;
 use hapax_store::conformance::sample::{
-    KEEP, Subject, accept, all, arrival, at, detail, event, reap_all,
+    Dial, KEEP, Subject, accept, all, arrival, at, detail, event, reap_all,
 };
 use hapax_store::nouns::{CONFLICT_BODIES_MAX, Receipted};
+use hapax_store::postgres::{Options, PostgresStore};
 
-use crate::database::with_database;
+use crate::database::{Database, with_database};
 
 fn run<F, Fut>(check: F)
 where
@@ -25,24 +26,54 @@ where
 
 hapax_store::conformance_tests!(crate::postgres::run);
 
-/// A4, B1-B5, I1, I2: whatever is done to it, PostgreSQL answers as the model does.
+/// A node whose leases end by the dial.
+async fn open_with(database: &Database, dial: &Dial) -> Subject {
+    let options = Options {
+        clock: Some(dial.clock()),
+        ..database.options()
+    };
+    Arc::new(
+        PostgresStore::open(options)
+            .await
+            .expect("the store opens"),
+    )
+}
+
+fn run_effects<F, Fut>(check: F)
+where
+    F: FnOnce(Arc<dyn Store>, Dial) -> Fut + Send + 'static,
+    Fut: Future<Output = ()> + Send + 'static,
+{
+    with_database(|database| async move {
+        let dial = Dial::default();
+        let store = open_with(&database, &dial).await;
+        check(store.clone(), dial).await;
+        store.close().await;
+    });
+}
+
+hapax_store::conformance_tests!(effects crate::postgres::run_effects);
+
+/// A4, B1-B5, C1-C3, D2-D7, I1, I2: whatever is done to it, PostgreSQL answers as the model does.
 #[test]
 fn postgres_agrees_with_the_model() {
     with_database(|database| async move {
         let work = tokio::task::spawn_blocking(move || {
             let runtime = crate::runtime();
+            let dial = Dial::default();
             let (store, client) = runtime.block_on(async {
                 (
-                    Arc::new(database.open().await) as Subject,
+                    open_with(&database, &dial).await,
                     database.client().await,
                 )
             });
             let fresh = || async {
-                let empty = "TRUNCATE hapax.event, hapax.identity, hapax.payload, hapax.delivery";
+                let empty = "TRUNCATE hapax.event, hapax.identity, hapax.payload, hapax.delivery, hapax.effect,
+                    hapax.queue, hapax.effect_link, hapax.attempt";
                 client.batch_execute(empty).await.expect("the server obeys");
                 store.clone()
             };
-            agrees_with_the_model(&runtime, crate::differential_cases(64), fresh);
+            agrees_with_the_model(&runtime, crate::differential_cases(64), &dial, fresh);
         });
         work.await.expect("store and model agree");
     });
