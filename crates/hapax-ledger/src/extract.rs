@@ -142,6 +142,11 @@ impl Fields {
         self.fields.len()
     }
 
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Field> {
+        self.fields.iter()
+    }
+
     /// Are there none?
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty()

@@ -94,7 +94,7 @@ impl Ladder {
                 Rung::Holds(text) => return Derived::Key { text, origin, fell },
             }
         }
-        let text = format!("{BODY_PREFIX}{body}");
+        let text = body_key(body);
         if self.body_varies {
             let reason = "no field that identifies this event is present, and this provider's bodies change between attempts";
             return Derived::NeedsReview { text, reason, fell };
@@ -134,6 +134,11 @@ enum Rung {
 }
 
 const BODY_PREFIX: &str = "sha256:";
+
+/// The key of an event that nothing identifies but its bytes.
+pub fn body_key(body: BodyHash) -> String {
+    format!("{BODY_PREFIX}{body}")
+}
 const COMPOSED_PREFIX: &str = "composed:";
 const PROVIDER_PREFIX: &str = "id:";
 

@@ -60,6 +60,7 @@ pub struct Metrics {
     store_failures: Family<KindLabel, Counter>,
     accept_seconds: Histogram,
     shed: Counter,
+    keys_twice: Gauge,
     /// Connections open now.
     pub connections: Gauge,
 }
@@ -79,6 +80,7 @@ impl Default for Metrics {
             // 100 µs to 13 s: from one sync of a fast disk to a sender's patience.
             accept_seconds: Histogram::new(exponential_buckets(0.0001, 2.0, 18)),
             shed: Counter::default(),
+            keys_twice: Gauge::default(),
             connections: Gauge::default(),
         };
         metrics.register();
@@ -133,6 +135,11 @@ impl Metrics {
             "shed",
             "Requests answered 503 because too much was waiting",
             self.shed.clone(),
+        );
+        registry.register(
+            "keys_twice",
+            "Keys held by more than one live event, by the daily cross-check; must be zero",
+            self.keys_twice.clone(),
         );
         registry.register("connections", "Open connections", self.connections.clone());
         self.registry = registry;
@@ -231,6 +238,11 @@ impl Metrics {
     /// A request was answered 503 before its body was read.
     pub fn shed(&self) {
         self.shed.inc();
+    }
+
+    /// The cross-check found so many keys that are held twice.
+    pub fn keys_twice(&self, keys: u64) {
+        self.keys_twice.set(i64::try_from(keys).unwrap_or(i64::MAX));
     }
 
     /// A request was answered after so long.

@@ -25,7 +25,88 @@ pub(super) const ALLOWED: &[Allowed] = &[
         path: "xtask/src/tidy/sql.rs",
         reason: "the statements that its tests plant",
     },
+    only_here(
+        "crates/hapax-store/src/sqlite/checkpoint.rs",
+        "PostgreSQL checkpoints by itself",
+    ),
+    only_here(
+        "crates/hapax-store/src/sqlite/disk.rs",
+        "the disk is the database server's",
+    ),
+    only_here(
+        "crates/hapax-store/src/sqlite/group.rs",
+        "what an open group has taken is decided by rows and locks",
+    ),
+    only_here(
+        "crates/hapax-store/src/sqlite/index.rs",
+        "the key index is a unique index there",
+    ),
+    only_here(
+        "crates/hapax-store/src/postgres/batch.rs",
+        "SQLite's batcher is its writer thread",
+    ),
+    only_here(
+        "crates/hapax-store/src/postgres/columns.rs",
+        "SQLite is given one row at a time",
+    ),
+    only_here(
+        "crates/hapax-store/src/postgres/decide.rs",
+        "SQLite decides beside its statements, which cost no round trip",
+    ),
+    only_here(
+        "crates/hapax-store/src/postgres/effect_columns.rs",
+        "SQLite is given one row at a time",
+    ),
+    only_here(
+        "crates/hapax-store/src/postgres/fault.rs",
+        "what a lost connection leaves open",
+    ),
+    only_here(
+        "crates/hapax-store/src/postgres/held.rs",
+        "SQLite decides beside its statements, which cost no round trip",
+    ),
+    only_here(
+        "crates/hapax-store/src/postgres/known.rs",
+        "SQLite has one path for new and known keys",
+    ),
+    only_here(
+        "crates/hapax-store/src/postgres/moment.rs",
+        "SQLite's leases end by its process's clock",
+    ),
+    only_here(
+        "crates/hapax-store/src/postgres/notice.rs",
+        "what a server says on the side",
+    ),
+    only_here(
+        "crates/hapax-store/src/postgres/plan.rs",
+        "SQLite plans in effect.rs, without locks",
+    ),
+    only_here(
+        "crates/hapax-store/src/postgres/pool.rs",
+        "connections to a server",
+    ),
+    only_here(
+        "crates/hapax-store/src/postgres/status.rs",
+        "SQLite's events have one writer and need no locks",
+    ),
+    only_here(
+        "crates/hapax-store/src/postgres/tls.rs",
+        "connections to a server",
+    ),
+    only_here(
+        "crates/hapax-store/src/postgres/wire.rs",
+        "how values travel to a server",
+    ),
 ];
+
+/// A file that only one of the two stores needs.
+const fn only_here(path: &'static str, reason: &'static str) -> Allowed {
+    Allowed {
+        check: "twins",
+        path,
+        reason,
+    }
+}
 
 impl Allowed {
     fn covers(&self, check: &str, path: &str) -> bool {

@@ -2,63 +2,27 @@
 
 use hapax_ledger::effect::{EffectState, Repeat, SkipReason};
 use hapax_ledger::event::EventStatus;
-use hapax_ledger::key::{KeyHash, KeyKind};
 use hapax_ledger::lease::Fence;
 use hapax_ledger::outcome::{Lost, Outcome};
 use hapax_ledger::retry::Next;
 use hapax_ledger::time::Span;
 use hapax_ledger::transition::Rejected;
 
-use super::sample::{Dial, KEEP, Subject, accept_one, at, detail, event, reap_all};
-use crate::nouns::{Born, ClaimAsk, Claimed, Effect, Move, Moved, NewEffect, NewEvent, Receipt};
+use super::sample::{Dial, KEEP, Subject, accept_one, at, detail, reap_all};
+use super::worker::{LEASE, OK, SETTLED, advance, calling_for, claim_as, done, planned, rescue};
+use crate::nouns::{Born, Effect, Move, Moved, NewEffect, Receipt};
 
-const LEASE: Span = Span::from_secs(30);
-const OK: Outcome = Outcome::Answered {
-    status: 200,
-    retry_after: None,
-};
 const BROKEN: Outcome = Outcome::Answered {
     status: 500,
     retry_after: None,
 };
-
-fn planned(name: &str, key: &str, repeat: Repeat) -> NewEffect {
-    NewEffect {
-        name: name.into(),
-        key: key.into(),
-        key_hash: KeyHash::of(KeyKind::Effect, name, key),
-        repeat,
-        lane: "lane".into(),
-        not_before: at(0),
-        attempts_max: 7,
-        born: None,
-    }
-}
-
-fn calling_for(key: &str, effects: Vec<NewEffect>) -> NewEvent {
-    NewEvent {
-        effects,
-        ..event("a", key, "{}")
-    }
-}
 
 async fn accept(store: &Subject, key: &str, effects: Vec<NewEffect>) -> Receipt {
     accept_one(store, "a", at(0), calling_for(key, effects)).await
 }
 
 async fn claim(store: &Subject, limit: u32) -> Vec<Effect> {
-    let mut claimed = Vec::new();
-    for shard in 0..store.shards() {
-        let ask = ClaimAsk {
-            shard,
-            node: "node".into(),
-            limit,
-            lease: LEASE,
-        };
-        let got: Vec<Claimed> = store.claim(ask).await.expect("the store claims");
-        claimed.extend(got.into_iter().map(|claimed| claimed.effect));
-    }
-    claimed
+    claim_as(store, "node", limit, LEASE).await
 }
 
 async fn claim_one(store: &Subject) -> Effect {
@@ -67,26 +31,6 @@ async fn claim_one(store: &Subject) -> Effect {
         .try_into()
         .expect("one effect is due");
     effect
-}
-
-async fn advance(store: &Subject, effect: &Effect, what: Move) -> Moved {
-    store
-        .advance(effect.id, effect.record.fence, what)
-        .await
-        .expect("the store moves")
-}
-
-async fn done(store: &Subject, effect: &Effect, what: Move) {
-    let moved = advance(store, effect, what).await;
-    assert!(matches!(moved, Moved::Done(_)), "{what:?}: {moved:?}");
-}
-
-async fn rescue(store: &Subject) -> u32 {
-    let mut freed = 0;
-    for shard in 0..store.shards() {
-        freed += store.rescue(shard).await.expect("the store rescues");
-    }
-    freed
 }
 
 async fn state(store: &Subject, effect: &Effect) -> EffectState {
@@ -146,7 +90,7 @@ pub async fn a_settled_effect_is_done_for_good(store: Subject, dial: Dial) {
     let receipt = accept(&store, "k", vec![planned("e", "1", Repeat::Once)]).await;
     let effect = claim_one(&store).await;
     assert_eq!(
-        advance(&store, &effect, Move::Settle(OK, Next::Exhausted)).await,
+        advance(&store, &effect, SETTLED).await,
         Moved::Refused(Rejected::NotStarted)
     );
     dial.set(at(1));
@@ -156,10 +100,10 @@ pub async fn a_settled_effect_is_done_for_good(store: Subject, dial: Dial) {
         Moved::Refused(Rejected::AlreadyStarted)
     );
     dial.set(at(2));
-    done(&store, &effect, Move::Settle(OK, Next::Exhausted)).await;
+    done(&store, &effect, SETTLED).await;
     assert_eq!(status(&store, &receipt).await, EventStatus::Completed);
     assert_eq!(
-        advance(&store, &effect, Move::Settle(OK, Next::Exhausted)).await,
+        advance(&store, &effect, SETTLED).await,
         Moved::Refused(Rejected::AlreadyDone)
     );
     dial.set(at(90_000));
@@ -192,7 +136,7 @@ pub async fn a_late_settlement_changes_nothing_and_is_kept(store: Subject, dial:
     assert_eq!(rescue(&store).await, 1);
     let other = claim_one(&store).await;
     for late in [
-        Move::Settle(OK, Next::Exhausted),
+        SETTLED,
         Move::Extend(LEASE),
         Move::Start,
         Move::Release(Span::ZERO),
@@ -330,7 +274,7 @@ pub async fn a_repeatable_effect_may_be_born_claimed(store: Subject, dial: Dial)
         "the once effect waits for a claim of its own"
     );
     dial.set(at(6));
-    done(&store, &keyed.effect, Move::Settle(OK, Next::Exhausted)).await;
+    done(&store, &keyed.effect, SETTLED).await;
     let read = store
         .effect(keyed.effect.id)
         .await
@@ -371,7 +315,7 @@ pub async fn two_events_share_one_effect(store: Subject, _dial: Dial) {
     assert_eq!(claimed.len(), 2, "one email, one other");
     for effect in &claimed {
         done(&store, effect, Move::Start).await;
-        done(&store, effect, Move::Settle(OK, Next::Exhausted)).await;
+        done(&store, effect, SETTLED).await;
     }
     assert_eq!(status(&store, &first).await, EventStatus::Completed);
     assert_eq!(status(&store, &second).await, EventStatus::Completed);
@@ -457,7 +401,7 @@ pub async fn an_effects_key_outlives_every_event_that_calls_for_it(store: Subjec
     );
     let effect = claim_one(&store).await;
     done(&store, &effect, Move::Start).await;
-    done(&store, &effect, Move::Settle(OK, Next::Exhausted)).await;
+    done(&store, &effect, SETTLED).await;
     reap_all(&store, end_of_first).await;
     assert_eq!(
         store.event(first.event).await.expect("the store reads"),

@@ -14,6 +14,7 @@ pub mod life;
 pub mod reads;
 pub mod reap;
 pub mod sample;
+pub mod worker;
 
 /// Makes a test of every check. `$run` is the absolute path of a function that calls what it is given with an empty store:
 /// `fn run<F, Fut>(check: F) where F: FnOnce(Arc<dyn Store>) -> Fut, Fut: Future<Output = ()>`.

@@ -64,11 +64,7 @@ pub(super) async fn claim(
 }
 
 /// Frees what is held beyond its lease in one shard; its attempts are lost.
-pub(super) async fn rescue(
-    pool: &Pool,
-    shard: u16,
-    clock: &LeaseClock,
-) -> Result<u32, StoreError> {
+pub(super) async fn rescue(pool: &Pool, shard: u16, clock: &LeaseClock) -> Result<u32, StoreError> {
     let taken = pool.take().await?;
     let (shard, given) = (shard as i16, clock.given());
     let params = [

@@ -43,7 +43,11 @@ pub(super) struct Moment {
 pub(super) async fn moment(taken: &Taken, clock: &LeaseClock) -> Result<Moment, StoreError> {
     let rows = taken
         .query(
-            concat!("SELECT ", now!("$1"), ", epoch FROM hapax.store WHERE one = 1"),
+            concat!(
+                "SELECT ",
+                now!("$1"),
+                ", epoch FROM hapax.store WHERE one = 1"
+            ),
             &[(&clock.given(), Type::INT8)],
         )
         .await?;

@@ -33,11 +33,17 @@ const STUCK_WAIT: Duration = Duration::from_secs(600);
 const TCP_WAIT: Duration = Duration::from_secs(15);
 
 /// Every transaction says what it needs, since a pooler may hand it any session. The limits let locks go when a node stops in
-/// the middle, for whatever reason.
+/// the middle, for whatever reason. All that our transactions do is look up a few rows by their keys: read as a whole, a table
+/// is at best as fast while it is small, and slow when the planner's idea of its size is an old one.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED;
     SET LOCAL lock_timeout = '5s';
     SET LOCAL statement_timeout = '10s';
-    SET LOCAL idle_in_transaction_session_timeout = '10s'";
+    SET LOCAL idle_in_transaction_session_timeout = '10s';
+    SET LOCAL enable_seqscan = off;
+    SET LOCAL enable_hashjoin = off;
+    SET LOCAL enable_mergejoin = off;
+    SET LOCAL max_parallel_workers_per_gather = 0;
+    SET LOCAL jit = off";
 
 /// A value and its type: statements are sent unnamed, with their types, in one round trip.
 pub(super) type Param<'a> = (&'a (dyn ToSql + Sync), Type);

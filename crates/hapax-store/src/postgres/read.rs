@@ -10,9 +10,9 @@ use hapax_ledger::time::Time;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-use super::{SHARDS, effect};
 use super::pool::{Param, Pool};
 use super::wire::{Hash, Uuid, received, sendable};
+use super::{SHARDS, effect};
 use crate::error::StoreError;
 use crate::nouns::{
     Delivery, Event, EventDetail, EventFilter, Listed, PAGE_MAX, Page, PageFrom, Payload,

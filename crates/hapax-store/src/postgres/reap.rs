@@ -224,10 +224,7 @@ async fn without_held_effects(
     if called.is_empty() {
         return Ok((events, Vec::new()));
     }
-    let wanted: BTreeSet<(i16, Uuid)> = called
-        .iter()
-        .map(|row| (row.get(1), row.get(2)))
-        .collect();
+    let wanted: BTreeSet<(i16, Uuid)> = called.iter().map(|row| (row.get(1), row.get(2))).collect();
     let (shards, ids): (Vec<i16>, Vec<Uuid>) = wanted.into_iter().unzip();
     let locked = taken
         .query(
@@ -238,10 +235,7 @@ async fn without_held_effects(
             &[(&shards, Type::INT2_ARRAY), (&ids, Type::UUID_ARRAY)],
         )
         .await?;
-    let locked: BTreeSet<(i16, Uuid)> = locked
-        .iter()
-        .map(|row| (row.get(0), row.get(1)))
-        .collect();
+    let locked: BTreeSet<(i16, Uuid)> = locked.iter().map(|row| (row.get(0), row.get(1))).collect();
     let theirs: HashSet<Uuid> = called
         .iter()
         .filter(|row| !locked.contains(&(row.get(1), row.get(2))))

@@ -1,11 +1,11 @@
 //! What the lanes do with a group of arrivals: new keys in one commit, then the rest in another.
 
+use super::Entropy;
 use super::accept;
 use super::batch::{Job, Work};
 use super::known;
 use super::moment::LeaseClock;
 use super::pool::{Pool, Taken};
-use super::Entropy;
 use crate::nouns::{Arrival, NewEvent, Receipt};
 
 /// What the rows of an effect weigh, about: a group of few arrivals may still call for many effects.

@@ -69,6 +69,7 @@ struct Known {
     status: EventStatus,
     /// As stored: an unsettled event's key is held longer, but its end moves all the same.
     ends_at: Time,
+    payload_until: Time,
 }
 
 fn accept_one(tx: &mut Tx<'_>, arrival: &Arrival, event: &NewEvent) -> Result<Receipt, StoreError> {
@@ -95,7 +96,8 @@ fn find(tx: &Tx<'_>, hash: KeyHash, source: &str, key: &str) -> Result<Option<Kn
     let mut read = tx
         .db
         .prepare_cached(
-            "SELECT at, source, key, body_hash, compare_hash, expires_at, retry_window, status
+            "SELECT at, source, key, body_hash, compare_hash, expires_at, retry_window, status,
+                 payload_until
              FROM event WHERE seq = ?1",
         )
         .map_err(sql_error)?;
@@ -127,6 +129,7 @@ fn find(tx: &Tx<'_>, hash: KeyHash, source: &str, key: &str) -> Result<Option<Kn
                     retry_window,
                     status,
                     ends_at,
+                    payload_until: Time::from_micros(read.get(8)?),
                 },
             ))
         })
@@ -236,7 +239,7 @@ fn repeat(
             .map_err(sql_error)?;
     } else {
         latest.row = tx.group.give_delivery_row();
-        insert_delivery(tx, arrival, event, known.row, before, latest)?;
+        insert_delivery(tx, arrival, event, known, before, latest)?;
     }
     tx.group.delivered(known.row, latest);
     outlive_the_sender(tx, known, arrival.at)?;
@@ -256,12 +259,15 @@ fn insert_delivery(
     tx: &Tx<'_>,
     arrival: &Arrival,
     event: &NewEvent,
-    of: i64,
+    known: &Known,
     before: Latest,
     latest: Latest,
 ) -> Result<(), StoreError> {
     let conflict = latest.conflicts > before.conflicts;
-    let body = (conflict && before.conflicts < CONFLICT_BODIES_MAX).then_some(&event.body[..]);
+    // Bytes are kept no longer than those of the event itself.
+    let kept = arrival.at < known.payload_until || !known.status.is_settled();
+    let body = (conflict && kept && before.conflicts < CONFLICT_BODIES_MAX)
+        .then_some(&event.body[..]);
     tx.db
         .prepare_cached(
             "INSERT INTO delivery (seq, event, previous, n, at, outcome, conflict, conflicts, body_hash, scheme,
@@ -271,7 +277,7 @@ fn insert_delivery(
         .and_then(|mut insert| {
             insert.execute(params![
                 latest.row,
-                of,
+                known.row,
                 (before.n > 0).then_some(before.row),
                 latest.n,
                 arrival.at.micros(),

@@ -10,8 +10,10 @@ use std::path::PathBuf;
 use super::open::Paths;
 use crate::error::{StoreError, StoreErrorKind};
 
-/// Free space is asked for again after this many groups; a group is at most [`super::writer::GROUP_BYTES_MAX`].
+/// Free space is asked for again after so many groups.
 const GROUPS_BETWEEN_LOOKS: u32 = 16;
+/// And after so many bytes of bodies: well below the watermark, since log and database each take them once.
+const BYTES_BETWEEN_LOOKS: usize = 16 * 1024 * 1024;
 /// The ballast is written in pieces of this size, since a sparse file would hold no space.
 const PIECE: usize = 64 * 1024;
 
@@ -39,6 +41,7 @@ pub(super) struct Disk {
     ballast: PathBuf,
     limits: DiskLimits,
     groups_until_look: u32,
+    bytes_until_look: usize,
     low: bool,
 }
 
@@ -49,15 +52,21 @@ impl Disk {
             ballast: paths.ballast.clone(),
             limits,
             groups_until_look: 0,
+            bytes_until_look: 0,
             low: false,
         };
         disk.look();
         disk
     }
 
+    /// So many bytes of bodies are about to be written.
+    pub(super) fn will_write(&mut self, bytes: usize) {
+        self.bytes_until_look = self.bytes_until_look.saturating_sub(bytes);
+    }
+
     /// May new work be taken? Looks at the disk now and then; while it is low, every time.
     pub(super) fn room(&mut self) -> Result<(), StoreError> {
-        if self.groups_until_look == 0 || self.low {
+        if self.groups_until_look == 0 || self.bytes_until_look == 0 || self.low {
             self.look();
         } else {
             self.groups_until_look -= 1;
@@ -81,6 +90,7 @@ impl Disk {
 
     fn look(&mut self) {
         self.groups_until_look = GROUPS_BETWEEN_LOOKS;
+        self.bytes_until_look = BYTES_BETWEEN_LOOKS;
         let Some(free) = self.free_bytes() else {
             return;
         };

@@ -10,6 +10,9 @@ use super::index::{Additions, KeyIndex, Latest, Watermark};
 use super::sql_error;
 use crate::error::{StoreError, StoreErrorKind};
 
+/// The size of a page, and so of a frame of the log.
+const PAGE_BYTES: usize = 4_096;
+
 /// The open group: row numbers given out, and keys that are in the transaction but not yet in the index.
 pub(super) struct Group {
     epoch: u32,
@@ -19,6 +22,7 @@ pub(super) struct Group {
     latest: HashMap<i64, Latest>,
     forgotten: Vec<(KeyHash, i64)>,
     rows: i64,
+    bytes: usize,
     reaper_at: i64,
     stale: bool,
 }
@@ -47,6 +51,7 @@ impl Group {
             latest: HashMap::new(),
             forgotten: Vec::new(),
             rows: 0,
+            bytes: 0,
             reaper_at: 0,
             stale: false,
         })
@@ -139,9 +144,15 @@ impl Group {
         self.reaper_at = row;
     }
 
-    /// About how many pages the group added to the log: a row and its bytes fill about half of one, and some are shared.
+    /// So many bytes of bodies are about to be written.
+    pub(super) fn will_write(&mut self, bytes: usize) {
+        self.bytes = bytes;
+    }
+
+    /// About how many pages the group added to the log: those of the bodies, and some for rows and indexes.
     pub(super) fn frames(&self) -> i64 {
-        self.rows / 2 + 4
+        let pages = self.bytes / PAGE_BYTES;
+        pages as i64 + self.rows / 4 + 4
     }
 
     /// The transaction is committed: tell the index, and begin anew.

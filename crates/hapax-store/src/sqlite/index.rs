@@ -33,7 +33,10 @@ const WATERMARK: &[u8] = b"watermark";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     pub(super) store_id: [u8; 16],
+    /// Rises at every start.
     pub(super) epoch: u32,
+    /// Random at every start: two copies of one file that went on apart may count the same epochs.
+    pub(super) mark: [u8; 16],
 }
 
 /// How far the index has read.
@@ -137,10 +140,12 @@ impl KeyIndex {
     pub(super) fn stamp(&self) -> Result<Option<Stamp>, StoreError> {
         let bytes = self.with(|open| open.meta.get(STAMP))?;
         Ok(bytes.and_then(|bytes| {
-            let (store_id, epoch) = bytes.split_first_chunk::<16>()?;
+            let (store_id, rest) = bytes.split_first_chunk::<16>()?;
+            let (mark, epoch) = rest.split_first_chunk::<16>()?;
             Some(Stamp {
                 store_id: *store_id,
                 epoch: u32::from_be_bytes(epoch.try_into().ok()?),
+                mark: *mark,
             })
         }))
     }
@@ -148,6 +153,7 @@ impl KeyIndex {
     /// Ties it to a database, and puts that on disk.
     pub(super) fn set_stamp(&self, stamp: Stamp) -> Result<(), StoreError> {
         let mut bytes = stamp.store_id.to_vec();
+        bytes.extend_from_slice(&stamp.mark);
         bytes.extend_from_slice(&stamp.epoch.to_be_bytes());
         self.with(|open| {
             open.meta.insert(STAMP, bytes)?;
@@ -278,10 +284,18 @@ fn is_passing(error: &fjall::Error) -> bool {
         let kind = error
             .downcast_ref::<std::io::Error>()
             .map(std::io::Error::kind);
-        if matches!(
+        // Too many open files has no kind of its own.
+        let code = error
+            .downcast_ref::<std::io::Error>()
+            .and_then(std::io::Error::raw_os_error);
+        let few_files = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE]
+            .iter()
+            .any(|errno| code == Some(errno.raw_os_error()));
+        let no_room = matches!(
             kind,
-            Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
-        ) {
+            Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::OutOfMemory)
+        );
+        if few_files || no_room {
             return true;
         }
         cause = error.source();

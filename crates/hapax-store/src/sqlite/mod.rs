@@ -49,8 +49,9 @@ use writer::Space;
 pub struct Options {
     /// By what leases end; passed in, since the store reads no clock.
     pub clock: Clock,
-    /// The id that a new file gets; ignored by one that exists. Random, and passed in, since the store draws no lots.
-    pub new_store_id: [u8; 16],
+    /// Random, and fresh at every opening: the id of a new file, and the mark by which file and index know that they were last
+    /// opened together. Passed in, since the store draws no lots.
+    pub nonce: [u8; 16],
     /// When to stop taking work because the disk is filling up.
     pub disk: DiskLimits,
 }
@@ -70,7 +71,7 @@ impl SqliteStore {
     pub fn open(path: &Path, options: Options) -> Result<SqliteStore, StoreError> {
         let paths = open::Paths::beside(path);
         let lock = take_lock(&paths)?;
-        let opened = open::open(&paths, options.new_store_id, &options.clock)?;
+        let opened = open::open(&paths, options.nonce, &options.clock)?;
         let index = opened.index.clone();
         let readers = read::Readers::open(&paths)?;
         let disk = disk::Disk::new(&paths, options.disk);
@@ -184,7 +185,7 @@ impl Store for SqliteStore {
 
     async fn keep_admin_token(&self, hash: [u8; 32]) -> Result<[u8; 32], StoreError> {
         self.writer
-            .write(Space::Takes, 0, move |tx| {
+            .write(Space::Frees, 0, move |tx| {
                 accept::keep_admin_token(tx, hash)
             })
             .await

@@ -1,5 +1,6 @@
 //! Opening the file: connections with the settings that the promises rest on, and the key index brought level.
 
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ const WRITER_CACHE_KIB: i64 = 32 * 1024;
 /// Each reader's page cache, in KiB.
 const READER_CACHE_KIB: i64 = 4 * 1024;
 /// How long a connection waits for another one's lock; only checkpoints and start-up ever collide.
-const BUSY_WAIT: Duration = Duration::from_secs(5);
+pub(super) const BUSY_WAIT: Duration = Duration::from_secs(5);
 /// Rows read at a time when the index catches up.
 const CATCH_UP_ROWS: i64 = 20_000;
 
@@ -66,6 +67,7 @@ pub(super) fn writer(paths: &Paths) -> Result<Connection, StoreError> {
             ),
         ));
     }
+    make_private(&paths.database)?;
     let db = Connection::open(&paths.database).map_err(sql_error)?;
     db.busy_timeout(BUSY_WAIT).map_err(sql_error)?;
     db.pragma_update(None, "journal_mode", "WAL")
@@ -82,6 +84,19 @@ pub(super) fn writer(paths: &Paths) -> Result<Connection, StoreError> {
         .map_err(sql_error)?;
     db.set_prepared_statement_cache_capacity(64);
     Ok(db)
+}
+
+/// The file holds other people's data: it is made so that only its owner reads it. Log and shared memory follow it.
+fn make_private(database: &Path) -> Result<(), StoreError> {
+    let opened = std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(database);
+    opened.map(drop).map_err(|error| {
+        let what = format!("cannot open {}", database.display());
+        StoreError::new(StoreErrorKind::Unavailable, what).caused_by(error)
+    })
 }
 
 /// A connection that only reads.
@@ -104,7 +119,7 @@ pub(super) struct Opened {
 /// Opens database and index, raises the epoch, and brings the index level with the database.
 pub(super) fn open(
     paths: &Paths,
-    new_store_id: [u8; 16],
+    nonce: [u8; 16],
     clock: &Clock,
 ) -> Result<Opened, StoreError> {
     let mut db = writer(paths)?;
@@ -115,9 +130,10 @@ pub(super) fn open(
     let epoch_before = known.map_or(0, |stamp| stamp.epoch);
     let index_epoch = index.stamp()?.map_or(0, |stamp| stamp.epoch);
     let stamp = Stamp {
-        store_id: known.map_or(new_store_id, |stamp| stamp.store_id),
+        store_id: known.map_or(nonce, |stamp| stamp.store_id),
         // An index that is ahead tells of a restored backup: outrun the epochs that the backup does not know.
         epoch: epoch_before.max(index_epoch) + 1,
+        mark: nonce,
     };
     if !trusted || ahead(&db, &index)? {
         if known.is_some() {
@@ -257,10 +273,11 @@ fn ahead(db: &Connection, index: &KeyIndex) -> Result<bool, StoreError> {
 }
 
 fn stamp_of(db: &Connection) -> Result<Option<Stamp>, StoreError> {
-    db.query_row("SELECT store_id, epoch FROM store", [], |row| {
+    db.query_row("SELECT store_id, epoch, mark FROM store", [], |row| {
         Ok(Stamp {
             store_id: row.get(0)?,
             epoch: row.get(1)?,
+            mark: row.get(2)?,
         })
     })
     .optional()
@@ -269,9 +286,9 @@ fn stamp_of(db: &Connection) -> Result<Option<Stamp>, StoreError> {
 
 fn set_stamp(db: &Connection, stamp: Stamp) -> Result<(), StoreError> {
     db.execute(
-        "INSERT INTO store (one, store_id, epoch) VALUES (1, ?1, ?2)
-         ON CONFLICT (one) DO UPDATE SET store_id = excluded.store_id, epoch = excluded.epoch",
-        (stamp.store_id, stamp.epoch),
+        "INSERT INTO store (one, store_id, epoch, mark) VALUES (1, ?1, ?2, ?3)
+         ON CONFLICT (one) DO UPDATE SET epoch = excluded.epoch, mark = excluded.mark",
+        (stamp.store_id, stamp.epoch, stamp.mark),
     )
     .map_err(sql_error)?;
     Ok(())

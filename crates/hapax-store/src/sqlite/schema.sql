@@ -61,6 +61,7 @@ CREATE TABLE store (
     one      INTEGER PRIMARY KEY CHECK (one = 1),
     store_id BLOB    NOT NULL,
     epoch    INTEGER NOT NULL,
+    mark     BLOB    NOT NULL,
     admin_token_hash BLOB
 ) STRICT;
 

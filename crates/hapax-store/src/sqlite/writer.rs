@@ -235,8 +235,12 @@ impl Work {
                 bytes += next.bytes();
                 jobs.push(next);
             }
+            self.group.will_write(bytes);
+            self.disk.will_write(bytes);
             self.step(&mut jobs);
         }
+        // A clean end leaves one whole file.
+        let _ = truncate_log(&self.db);
     }
 
     /// One group: write all, commit once, answer all, tell the index.
@@ -332,6 +336,12 @@ impl Work {
         }
         // After an error SQLite may have rolled back by itself; then there is nothing to roll back.
         let _ = self.db.execute_batch("ROLLBACK");
+        if error.kind() == StoreErrorKind::Corrupt {
+            // The database is the truth. If the index contradicts it, the index is made anew.
+            if let Err(error) = self.index.empty() {
+                tracing::error!(%error, "the key index cannot be emptied");
+            }
+        }
         self.reopen();
     }
 
@@ -340,8 +350,7 @@ impl Work {
         let again = open::writer(&self.paths).and_then(|db| {
             // After a failed sync the kernel may have dropped what it could not write, and a later sync would not notice. So
             // the log is copied whole into the database and begun anew before anything is built on it.
-            db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
-                .map_err(sql_error)?;
+            truncate_log(&db)?;
             self.index.renew_if_failed()?;
             open::catch_up(&db, &self.index)?;
             self.group = Group::new(&db, &self.index, self.group.epoch())?;
@@ -359,10 +368,11 @@ impl Work {
     fn restart_log(&mut self) {
         let restart = || -> rusqlite::Result<bool> {
             self.db.busy_timeout(RESTART_WAIT)?;
-            let busy: i64 = self
+            let busy = self
                 .db
-                .query_row("PRAGMA wal_checkpoint(RESTART)", [], |row| row.get(0))?;
-            Ok(busy == 0)
+                .query_row("PRAGMA wal_checkpoint(RESTART)", [], |row| row.get(0));
+            self.db.busy_timeout(open::BUSY_WAIT)?;
+            busy.map(|busy: i64| busy == 0)
         };
         match restart() {
             Ok(true) => self.frames.store(0, Ordering::Relaxed),
@@ -378,6 +388,20 @@ impl Work {
         let database = std::fs::metadata(&self.paths.database).map_or(0, |file| file.len());
         self.bytes
             .store(database + self.index.bytes(), Ordering::Relaxed);
+    }
+}
+
+/// Copies the whole log into the database and begins it anew.
+fn truncate_log(db: &Connection) -> Result<(), StoreError> {
+    let busy: i64 = db
+        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))
+        .map_err(sql_error)?;
+    match busy {
+        0 => Ok(()),
+        _ => Err(StoreError::new(
+            StoreErrorKind::Unavailable,
+            "the log is still being read",
+        )),
     }
 }
 

@@ -3,6 +3,7 @@
 mod database;
 mod model;
 mod postgres;
+mod postgres_effects;
 mod postgres_faults;
 mod postgres_schema;
 mod sqlite;

@@ -31,7 +31,7 @@ pub(crate) fn open_with(
         ballast_bytes: 0,
     };
     let options = Options {
-        new_store_id,
+        nonce: new_store_id,
         clock,
         disk,
     };

@@ -15,6 +15,9 @@ use crate::verify::Verifier;
 /// The longest challenge that is answered.
 const CHALLENGE_BYTES_MAX: usize = 2048;
 
+/// The longest body that is looked at for a handshake.
+const HANDSHAKE_BODY_BYTES_MAX: usize = 16 * 1024;
+
 /// The longest challenge that is signed: long enough for every token in use, short and plain enough to be no event.
 const SIGNED_CHALLENGE_BYTES_MAX: usize = 64;
 
@@ -154,7 +157,8 @@ impl Handshake {
     }
 
     fn body_answer(&self, request: &Request<'_>, verifier: &Verifier) -> Option<HandshakeAnswer> {
-        if request.method != "POST" {
+        // Whoever asks has not proved anything yet: nothing larger than a handshake is parsed for them.
+        if request.method != "POST" || request.body.len() > HANDSHAKE_BODY_BYTES_MAX {
             return None;
         }
         let body = json::parse_strict(request.body)?;
@@ -217,6 +221,18 @@ impl When {
     }
 }
 
+impl Provider {
+    /// Could this body have been signed by a handshake's answer? Where a provider asks for the MAC of a challenge under the
+    /// same key as its events, whoever asks first holds a signature of that challenge. Such a body is no event.
+    #[must_use]
+    pub fn may_be_a_challenge(&self, body: &[u8]) -> bool {
+        match &self.handshake {
+            Some(Handshake::QueryMac { .. } | Handshake::BodyMac { .. }) => is_signable(body),
+            _ => false,
+        }
+    }
+}
+
 /// A challenge that is short, printable ASCII: safe to echo.
 fn plain(challenge: &[u8]) -> Option<&str> {
     let safe = |b: &u8| matches!(b, b' '..=b'~');
@@ -227,14 +243,19 @@ fn plain(challenge: &[u8]) -> Option<&str> {
 }
 
 /// The MAC of a challenge. Its characters are those of a token: no body of an event and no `v0:time:body` has only
-/// these, so that the answer is never the signature of an event.
+/// these, and [`Provider::may_be_a_challenge`] keeps out what does, so that the answer is never the signature of an event.
 fn mac_of_challenge(challenge: &[u8], encoding: Encoding, verifier: &Verifier) -> Option<String> {
-    let safe = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'=' | b'.');
-    let short = !challenge.is_empty() && challenge.len() <= SIGNED_CHALLENGE_BYTES_MAX;
-    if !short || !challenge.iter().all(safe) {
+    if !is_signable(challenge) {
         return None;
     }
     let mut mac = verifier.first_mac()?;
     mac.put(challenge);
     Some(encoding.encode(mac.finish().as_slice()))
+}
+
+/// Is it a challenge that we would sign?
+fn is_signable(challenge: &[u8]) -> bool {
+    let safe = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'=' | b'.');
+    let short = !challenge.is_empty() && challenge.len() <= SIGNED_CHALLENGE_BYTES_MAX;
+    short && challenge.iter().all(safe)
 }

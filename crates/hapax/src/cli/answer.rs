@@ -24,7 +24,10 @@ fn refusal(client: &Client, status: u16, json: Option<&Value>, what: &str) -> Fa
     let detail = json.map(detail).unwrap_or_default();
     match status {
         401 => {
-            let text = format!("{base} does not know this token, or none is set");
+            let text = match client.has_token() {
+                true => format!("the server at {base} does not know this HAPAX_TOKEN"),
+                false => format!("HAPAX_TOKEN is not set, and {base} asks for it"),
+            };
             let help =
                 "set HAPAX_TOKEN to the admin token; the server printed it at its first start";
             Failure::new(Exit::Failed, "H0301", text, help)

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::exit::{Exit, Failure};
 use super::output;
-use crate::config::{self, Loaded, Overrides, Place, Problem, Problems, Severity};
+use crate::config::{self, Loaded, Place, Problem, Problems, Severity};
 
 /// Read the config and say every problem with file, line and remedy
 #[derive(Debug, clap::Args)]
@@ -20,7 +20,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
-    let loaded = config::load(args.config.as_deref(), &Overrides::default());
+    let loaded = config::load_file(args.config.as_deref());
     let (problems, summary) = match &loaded {
         Ok(loaded) => (&loaded.warnings, summary(loaded)),
         Err(Problems(problems)) => (problems, counted(problems)),
@@ -109,8 +109,9 @@ fn to_json(problem: &Problem) -> Value {
     let (file, line, column) = match &problem.place {
         Place::File {
             file, line, column, ..
-        } => (file, Some(*line), Some(*column)),
-        Place::Named(name) => (name, None, None),
+        } => (Some(file), Some(*line), Some(*column)),
+        Place::Named(name) => (Some(name), None, None),
+        Place::Nowhere => (None, None, None),
     };
     json!({
         "code": problem.code,

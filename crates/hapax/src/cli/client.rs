@@ -80,6 +80,11 @@ impl Client {
         Ok(Client { base, token, http })
     }
 
+    /// Did the operator give a token?
+    pub(super) fn has_token(&self) -> bool {
+        self.token.is_some()
+    }
+
     /// The server's address, for messages.
     pub(super) fn base(&self) -> &str {
         &self.base
@@ -175,7 +180,9 @@ impl Client {
     }
 
     fn unreachable(&self, error: &(dyn Error + 'static)) -> Failure {
-        self.no_answer(&root_cause(error))
+        let uri: Option<Uri> = self.base.parse().ok();
+        let host = uri.as_ref().and_then(Uri::host).unwrap_or_default();
+        self.no_answer(&why(error, host))
     }
 
     fn no_answer(&self, why: &str) -> Failure {
@@ -240,14 +247,37 @@ fn unusable(text: &str, help: &str) -> Failure {
     Failure::new(Exit::Usage, "H0402", text, help)
 }
 
-/// The innermost error: "connection refused", not "client error (Connect)".
-fn root_cause(error: &(dyn Error + 'static)) -> String {
+/// The cause that says most: "connection refused", not "client error (Connect)".
+fn why(error: &(dyn Error + 'static), host: &str) -> String {
     let mut cause = error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
+    loop {
+        if cause.to_string() == "dns error" {
+            return format!("the name {host} cannot be resolved");
+        }
+        if let Some(words) = tls_words(cause) {
+            return words;
+        }
+        match cause.source() {
+            Some(inner) => cause = inner,
+            None => break,
+        }
     }
     match cause.downcast_ref::<std::io::Error>() {
         Some(error) => error.kind().to_string(),
         None => cause.to_string(),
     }
 }
+
+/// What TLS says, if it is TLS that failed: its error comes inside one of I/O, which hides it from `source`.
+fn tls_words(cause: &(dyn Error + 'static)) -> Option<String> {
+    let io = cause.downcast_ref::<std::io::Error>()?;
+    if io.to_string() == "tls handshake eof" {
+        return Some(PLAIN_HTTP.to_owned());
+    }
+    match io.get_ref()?.downcast_ref::<rustls::Error>()? {
+        error @ rustls::Error::InvalidCertificate(_) => Some(format!("TLS failed: {error}")),
+        _ => Some(PLAIN_HTTP.to_owned()),
+    }
+}
+
+const PLAIN_HTTP: &str = "TLS failed; does this port speak plain http?";

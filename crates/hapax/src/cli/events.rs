@@ -46,6 +46,9 @@ pub(super) struct ListArgs {
     /// Only received before: a time or a length back from now
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
+    /// Go on where another list ended: the `iterator` that it gave with --json
+    #[arg(long)]
+    iterator: Option<String>,
     /// At most so many
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
@@ -70,7 +73,7 @@ pub(super) fn run(command: &Command) -> Result<Exit, Failure> {
         Command::List(args) => {
             let filter = filter(args, clock::now())?;
             let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
-            let page = block_on(list(&client, &filter, limit))?;
+            let page = block_on(list(&client, &filter, args.iterator.clone(), limit))?;
             match args.json {
                 true => output::json(&page)?,
                 false => events_table::list(&page)?,
@@ -99,21 +102,31 @@ fn filter(args: &ListArgs, now: Time) -> Result<Vec<(&'static str, String)>, Fai
         .into_iter()
         .filter_map(|(name, value)| Some((name, value.clone()?)))
         .collect();
-    for (name, value) in [("since", &args.since), ("until", &args.until)] {
-        if let Some(value) = value {
-            filter.push((name, time(name, value, now)?));
-        }
+    let at = |name, value: &Option<String>| {
+        let value = value.as_deref();
+        value.map(|value| time(name, value, now)).transpose()
+    };
+    let (since, until) = (at("since", &args.since)?, at("until", &args.until)?);
+    if let (Some(since), Some(until)) = (since, until)
+        && since > until
+    {
+        let text = format!("--since ({since}) is later than --until ({until})");
+        let help = "exchange them; a length counts back from now, so that 2h is before 1h";
+        return Err(Failure::new(Exit::Usage, "H0408", text, help));
+    }
+    for (name, time) in [("since", since), ("until", until)] {
+        filter.extend(time.map(|time| (name, time.to_string())));
     }
     Ok(filter)
 }
 
-/// A time as the API takes it: given as one, or as a length back from now.
-fn time(option: &str, value: &str, now: Time) -> Result<String, Failure> {
+/// A time: given as one, or as a length back from now.
+pub(super) fn time(option: &str, value: &str, now: Time) -> Result<jiff::Timestamp, Failure> {
     let instant = match value.parse::<Span>() {
         Ok(back) => jiff::Timestamp::from_microsecond((now - back).micros()).ok(),
         Err(_) => value.parse().ok(),
     };
-    instant.map(|instant| instant.to_string()).ok_or_else(|| {
+    instant.ok_or_else(|| {
         let text = format!("--{option} `{value}` is neither a time nor a length of time");
         Failure::new(
             Exit::Usage,
@@ -125,10 +138,14 @@ fn time(option: &str, value: &str, now: Time) -> Result<String, Failure> {
 }
 
 /// Page after page until there are enough.
-async fn list(client: &Client, filter: &[(&str, String)], limit: usize) -> Result<Value, Failure> {
+async fn list(
+    client: &Client,
+    filter: &[(&str, String)],
+    mut iterator: Option<String>,
+    limit: usize,
+) -> Result<Value, Failure> {
     let mut rows: Vec<Value> = Vec::new();
     let mut first = Value::Null;
-    let mut iterator: Option<String> = None;
     loop {
         let page_rows = (limit - rows.len()).min(PAGE_ROWS_MAX);
         let mut query = Serializer::new(String::new());

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 
-use crate::config::Problems;
+use crate::config::{Place, Problem, Problems, Severity};
 
 /// How a command ended. The numbers are part of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,10 +64,24 @@ impl Failure {
         })
     }
 
+    /// The same, with how far it went before.
+    pub(super) fn after(self, so_far: &str) -> Failure {
+        match self {
+            Failure::Said(said) => Failure::Said(Said {
+                text: format!("{so_far}{}", said.text),
+                ..said
+            }),
+            config => config,
+        }
+    }
+
     /// How the command ends.
     pub fn exit(&self) -> Exit {
         match self {
-            Failure::Config(_) => Exit::Failed,
+            Failure::Config(Problems(problems)) => match problems.iter().all(is_of_a_flag) {
+                true => Exit::Usage,
+                false => Exit::Failed,
+            },
             Failure::Said(said) => said.exit,
         }
     }
@@ -82,6 +96,12 @@ impl Failure {
             Failure::Said(said) => said.render(AnsiColor::Red.on_default().bold()),
         }
     }
+}
+
+/// Is it about how the command was called, or at least no error in the file?
+fn is_of_a_flag(problem: &Problem) -> bool {
+    let flag = matches!(&problem.place, Place::Named(name) if name.starts_with("--"));
+    flag || problem.severity == Severity::Warning
 }
 
 impl Said {

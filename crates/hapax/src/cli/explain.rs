@@ -22,7 +22,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         list(args.json)?;
         return Ok(Exit::Ok);
     };
-    let code = code.to_uppercase();
+    let code = full(code);
     let page = pages::find(&code).ok_or_else(|| unknown(&code))?;
     match args.json {
         true => {
@@ -31,6 +31,15 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         false => output::data(page.text.trim_end())?,
     }
     Ok(Exit::Ok)
+}
+
+/// `h206` and `206` mean `H0206`.
+fn full(code: &str) -> String {
+    let code = code.to_uppercase();
+    match code.strip_prefix('H').unwrap_or(&code).parse::<u16>() {
+        Ok(number) => format!("H{number:04}"),
+        Err(_) => code,
+    }
 }
 
 fn list(as_json: bool) -> Result<(), Failure> {

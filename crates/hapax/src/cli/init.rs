@@ -45,7 +45,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         Some(dir) => format!("cd {} && ", dir.display()),
     };
     output::talk(&format!(
-        "wrote {} and {}\n\nnext:\n  {folder}hapax serve\n  {folder}hapax send demo --type invoice.paid --times 3",
+        "wrote {} and {}\n\nnext:\n  {folder}hapax serve\n  {folder}hapax send demo --type invoice.paid --times 3\n  {folder}HAPAX_TOKEN=… hapax events list     (the token that `hapax serve` printed)",
         config.display(),
         secret.display()
     ));

@@ -1,7 +1,7 @@
 //! The command line: one file per command.
 //!
 //! - `exit`: exit codes, and failures in words
-//! - `output`: data on stdout, talk on stderr, tables that fit
+//! - `output`, `table`: data on stdout, talk on stderr, tables that fit
 //! - `client`: the HTTP client of the commands that ask a running server
 //!
 //! **Invariant**: data goes to stdout and talk to stderr; an exit code means the same for every command; what a
@@ -21,6 +21,7 @@ mod pages;
 mod sample;
 mod send;
 mod serve;
+mod table;
 mod verify;
 
 use std::process::ExitCode;

@@ -1,15 +1,13 @@
-//! Where words go: data to stdout, talk to stderr, colour only to a terminal, tables as wide as it is.
+//! Where words go: data to stdout, talk to stderr, colour only to a terminal, lines as wide as it is.
 
-use std::io::{self, ErrorKind, Write};
-
-use comfy_table::{ContentArrangement, Table};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 
 use super::exit::{Exit, Failure};
 
-/// The width of a table if nobody says how wide the terminal is.
-const WIDTH_DEFAULT: u16 = 100;
+/// The width of a terminal that does not say how wide it is.
+const WIDTH_DEFAULT: usize = 100;
 /// Below this a table is unreadable, however narrow the terminal.
-const WIDTH_MIN: u16 = 40;
+const WIDTH_MIN: usize = 40;
 
 /// Writes data.
 pub(super) fn data(text: &str) -> Result<(), Failure> {
@@ -45,38 +43,15 @@ fn unwritable(error: &io::Error) -> Failure {
     )
 }
 
-/// An empty table with a head, as wide as the terminal.
-pub(super) fn table(head: &[&str]) -> Table {
-    let mut table = Table::new();
-    table
-        .load_style(comfy_table::presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_width(width());
-    if !head.is_empty() {
-        table.set_header(head);
+/// How wide a line of data may be; nothing if no person reads it, so that `grep` and `awk` see all of it.
+pub(super) fn width() -> Option<usize> {
+    if !io::stdout().is_terminal() {
+        return None;
     }
-    table
-}
-
-/// A table as text, two spaces between columns and none at the ends of lines.
-pub(super) fn trimmed(table: &mut Table) -> String {
-    table.column_iter_mut().for_each(|column| {
-        column.set_padding((0, 2));
-    });
-    let lines: Vec<String> = table
-        .lines()
-        .map(|line| line.trim_end().to_owned())
-        .collect();
-    lines.join("\n")
-}
-
-fn width() -> u16 {
     let columns = std::env::var("COLUMNS")
         .ok()
         .and_then(|text| text.parse().ok());
-    let terminal = || terminal_size::terminal_size().map(|(width, _)| width.0);
-    columns
-        .or_else(terminal)
-        .unwrap_or(WIDTH_DEFAULT)
-        .max(WIDTH_MIN)
+    let terminal = || terminal_size::terminal_size().map(|(width, _)| width.0.into());
+    let width = columns.or_else(terminal).unwrap_or(WIDTH_DEFAULT);
+    Some(width.max(WIDTH_MIN))
 }

@@ -5,6 +5,7 @@ use hapax_verify::provider::{SampleInput, SampleRequest};
 use serde_json::{Map, Value};
 
 use super::exit::{Exit, Failure};
+use super::output;
 use crate::config::SourceConfig;
 
 /// What to send.
@@ -31,7 +32,10 @@ pub(super) fn build(source: &SourceConfig, wanted: &Wanted<'_>) -> Result<Sample
             body: body.to_vec(),
             headers: vec![("content-type".to_owned(), content_type(body).to_owned())],
         };
-        header_fields(source, wanted, &mut request);
+        id_header(source, wanted, &mut request);
+        if let Some(event_type) = wanted.event_type {
+            set_type(source, event_type, &mut request)?;
+        }
         return Ok(request);
     }
     let Some(preset) = source.preset else {
@@ -56,19 +60,55 @@ fn content_type(body: &[u8]) -> &'static str {
     }
 }
 
-/// Type and id where the source looks for them in headers.
-fn header_fields(source: &SourceConfig, wanted: &Wanted<'_>, request: &mut SampleRequest) {
-    let id = source.provider_id.as_ref().map(|id| &id.field);
-    let fields = [
-        (source.event_type.as_ref(), wanted.event_type),
-        (id, Some(wanted.id)),
-    ];
-    for (field, value) in fields {
-        let name = field.and_then(|field| field.text().strip_prefix("header."));
-        if let (Some(name), Some(value)) = (name, value) {
-            request.headers.push((name.to_owned(), value.to_owned()));
-        }
+/// The id, if the source looks for it in a header.
+fn id_header(source: &SourceConfig, wanted: &Wanted<'_>, request: &mut SampleRequest) {
+    let id = source.provider_id.as_ref();
+    if let Some(name) = id.and_then(|id| id.field.text().strip_prefix("header.")) {
+        let header = (name.to_owned(), wanted.id.to_owned());
+        request.headers.push(header);
     }
+}
+
+/// Puts the type where the source looks for it. A body that has it already stays as it is, byte for byte.
+fn set_type(
+    source: &SourceConfig,
+    event_type: &str,
+    request: &mut SampleRequest,
+) -> Result<(), Failure> {
+    let Some(field) = &source.event_type else {
+        return Err(no_type(source, "nothing says where the type stands"));
+    };
+    if let Some(name) = field.text().strip_prefix("header.") {
+        let header = (name.to_owned(), event_type.to_owned());
+        request.headers.push(header);
+        return Ok(());
+    }
+    if source.batch.is_some() {
+        let why = "a body holds several events, each with a type of its own";
+        return Err(no_type(source, why));
+    }
+    let Ok(Value::Object(mut body)) = serde_json::from_slice(&request.body) else {
+        let why = format!("it stands in `{field}` of a JSON object, and the data is none");
+        return Err(no_type(source, &why));
+    };
+    let before = body.clone();
+    if !set(&mut body, &parts(field), event_type) {
+        let why = format!("something else than an object is on the way to `{field}`");
+        return Err(no_type(source, &why));
+    }
+    if body != before {
+        output::talk(&format!(
+            "--type sets `{field}` in the data; the rest of it is the same, written again"
+        ));
+        request.body = Value::Object(body).to_string().into_bytes();
+    }
+    Ok(())
+}
+
+fn no_type(source: &SourceConfig, why: &str) -> Failure {
+    let text = format!("--type cannot be set for `{}`: {why}", source.name);
+    let help = "leave --type out, and write the type into the data yourself";
+    Failure::new(Exit::Usage, "H0404", text, help)
 }
 
 /// A JSON body with every field that the source asks for.
@@ -95,7 +135,14 @@ fn made(source: &SourceConfig, wanted: &Wanted<'_>) -> SampleRequest {
                 request.headers.retain(|(have, _)| have != name);
                 request.headers.push((name.to_owned(), value.to_owned()));
             }
-            None => set(&mut body, &parts(field), value),
+            None => {
+                let parts = parts(field);
+                if !set(&mut body, &parts, value) {
+                    // Another field holds a text where this one needs an object; type and id are what counts.
+                    body.remove(&parts[0]);
+                    set(&mut body, &parts, value);
+                }
+            }
         }
     }
     if body.is_empty() {
@@ -120,22 +167,21 @@ fn parts(field: &Field) -> Vec<String> {
     parts
 }
 
-fn set(object: &mut Map<String, Value>, parts: &[String], value: &str) {
+/// Sets a field; false if something that is not an object is on the way.
+fn set(object: &mut Map<String, Value>, parts: &[String], value: &str) -> bool {
     match parts {
-        [] => {}
+        [] => false,
         [last] => {
             object.insert(last.clone(), value.into());
+            true
         }
         [first, rest @ ..] => {
             let inner = object
                 .entry(first.clone())
                 .or_insert_with(|| Map::new().into());
-            if !inner.is_object() {
-                *inner = Map::new().into();
-            }
-            if let Some(inner) = inner.as_object_mut() {
-                set(inner, rest, value);
-            }
+            inner
+                .as_object_mut()
+                .is_some_and(|inner| set(inner, rest, value))
         }
     }
 }

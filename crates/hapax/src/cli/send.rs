@@ -11,7 +11,7 @@ use super::client::{Answer, Client, block_on};
 use super::exit::{Exit, Failure};
 use super::sample::{self, Wanted};
 use super::verify::{find, read};
-use super::{answer, output};
+use super::{answer, output, table};
 use crate::config::{self, SourceConfig};
 use crate::{clock, entropy};
 
@@ -81,10 +81,15 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     if args.late {
         event.refuse_if_never_late()?;
     }
-    let answers = block_on(event.send(&client, args))?;
-    show(args, &answers)?;
-    let accepted = answers.iter().all(Answer::is_good);
-    Ok(if accepted { Exit::Ok } else { Exit::Failed })
+    let mut shown = Shown::new(args);
+    let sent = block_on(event.send(&client, args, &mut shown));
+    shown.finish()?;
+    sent?;
+    Ok(if shown.all_good {
+        Exit::Ok
+    } else {
+        Exit::Failed
+    })
 }
 
 /// When the provider says that it signed, in unix microseconds.
@@ -126,18 +131,23 @@ impl Event<'_> {
         })
     }
 
-    async fn send(&self, client: &Client, args: &Args) -> Result<Vec<Answer>, Failure> {
-        let mut answers = Vec::new();
-        for _ in 0..args.times {
+    async fn send(&self, client: &Client, args: &Args, shown: &mut Shown) -> Result<(), Failure> {
+        for answered in 0..args.times {
             let signed = self.sign(time(args.late))?;
             let headers = self.headers(&signed);
             let query = signed.url.as_deref().and_then(|url| url.split_once('?'));
             let query = query.map_or(String::new(), |(_, query)| format!("?{query}"));
             let body = signed.body.as_deref().unwrap_or(&self.request.body);
             let path = format!("/in/{}{query}", self.source.name);
-            answers.push(client.deliver(&path, &headers, body).await?);
+            let answer = client.deliver(&path, &headers, body).await;
+            // Whoever sends many wants to know how many arrived for sure.
+            let answer = answer.map_err(|failure| match args.times {
+                1 => failure,
+                times => failure.after(&format!("{answered} of {times} were answered; ")),
+            })?;
+            shown.row(answered + 1, &answer)?;
         }
-        Ok(answers)
+        Ok(())
     }
 
     /// The request's headers; the signature's win.
@@ -208,24 +218,53 @@ fn other_secret(source: &SourceConfig) -> Result<Verifier, Failure> {
     })
 }
 
-fn show(args: &Args, answers: &[Answer]) -> Result<(), Failure> {
-    let parsed = answers.iter().map(|answer| {
+/// The answers as they come: a row each, or JSON at the end.
+struct Shown {
+    /// The rows so far, if JSON is asked for.
+    json: Option<Vec<Value>>,
+    all_good: bool,
+}
+
+impl Shown {
+    fn new(args: &Args) -> Shown {
+        Shown {
+            json: args.json.then(Vec::new),
+            all_good: true,
+        }
+    }
+
+    fn row(&mut self, attempt: u32, answer: &Answer) -> Result<(), Failure> {
+        self.all_good &= answer.is_good();
         let lossy = || String::from_utf8_lossy(&answer.body).into_owned().into();
-        serde_json::from_slice::<Value>(&answer.body).unwrap_or_else(|_| lossy())
-    });
-    let rows = answers.iter().zip(parsed).enumerate();
-    if args.json {
-        let rows: Vec<Value> = rows
-            .map(|(index, (answer, body))| {
-                json!({"attempt": index + 1, "status": answer.status, "answer": body})
-            })
-            .collect();
-        return output::json(&rows.into());
+        let body = serde_json::from_slice::<Value>(&answer.body).unwrap_or_else(|_| lossy());
+        match &mut self.json {
+            Some(rows) => {
+                rows.push(json!({"attempt": attempt, "status": answer.status, "answer": body}));
+                Ok(())
+            }
+            None => {
+                if attempt == 1 {
+                    write_row("ATTEMPT", "STATUS", "ANSWER")?;
+                }
+                let (attempt, status) = (attempt.to_string(), answer.status.to_string());
+                write_row(&attempt, &status, &answer::text(&body))
+            }
+        }
     }
-    let mut table = output::table(&["ATTEMPT", "STATUS", "ANSWER"]);
-    for (index, (answer, body)) in rows {
-        let status = answer.status.to_string();
-        table.add_row([(index + 1).to_string(), status, answer::text(&body)]);
+
+    fn finish(&mut self) -> Result<(), Failure> {
+        match self.json.take() {
+            Some(rows) => output::json(&rows.into()),
+            None => Ok(()),
+        }
     }
-    output::data(&output::trimmed(&mut table))
+}
+
+/// Rows come one by one, so that their columns have fixed widths.
+fn write_row(attempt: &str, status: &str, answer: &str) -> Result<(), Failure> {
+    let line = format!("{attempt:7}  {status:6}  {}", table::one_line(answer));
+    match output::width() {
+        Some(width) => output::data(&table::cut(&line, width)),
+        None => output::data(&line),
+    }
 }

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use hapax_verify::{Explanation, Request, explain};
+use hapax_verify::{Explanation, Request, Verified, explain};
 use serde_json::json;
 
 use super::exit::{Exit, Failure};
-use super::{headers, output};
+use super::{events, headers, output};
 use crate::clock;
 use crate::config::{self, Loaded, SourceConfig};
 
@@ -23,9 +23,10 @@ pub(super) struct Args {
     /// The request's body, byte for byte
     #[arg(long, value_name = "FILE")]
     body: PathBuf,
-    /// Judge as if it were this time, e.g. when the request came: 2026-01-31T12:00:00Z [default: now]
+    /// Judge as if it were this time, e.g. when the request came: 2026-01-31T12:00:00Z, or 2h for two hours ago
+    /// [default: now]
     #[arg(long, value_name = "TIME")]
-    at: Option<jiff::Timestamp>,
+    at: Option<String>,
     /// The config file [default: $HAPAX_CONFIG, then hapax.toml]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -47,6 +48,11 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         )
     })?;
     let body = read(&args.body)?;
+    let now = clock::now();
+    let at = match &args.at {
+        Some(at) => events::time("at", at, now)?.as_microsecond(),
+        None => now.micros(),
+    };
     let target = head
         .target
         .unwrap_or_else(|| format!("/in/{}", source.name));
@@ -60,9 +66,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         url: url.as_deref(),
         headers: &head.headers,
         body: &body,
-        now: args
-            .at
-            .map_or_else(|| clock::now().micros(), jiff::Timestamp::as_microsecond),
+        now: at,
     };
     let explanation = explain(&source.verifier, &request);
     match args.json {
@@ -123,16 +127,18 @@ fn words(source: &SourceConfig, explanation: &Explanation) -> String {
     };
     let mut text = format!("verifies: {} by {}", source.provider, verified.scheme);
     if let Some(index) = verified.secret_index {
-        text.push_str(&format!(", secret {}", index + 1));
+        // The index is that of `secretIndex` in JSON: from 0.
+        text.push_str(&format!(", secrets[{index}]"));
     }
-    if let Some(at) = verified
-        .signed_at
-        .and_then(|at| jiff::Timestamp::from_microsecond(at).ok())
-    {
+    if let Some(at) = signed_at(verified) {
         text.push_str(&format!(", signed at {at}"));
     }
     text.push_str(&format!("; covers: {}", verified.covers.as_str()));
     text
+}
+
+fn signed_at(verified: &Verified) -> Option<jiff::Timestamp> {
+    jiff::Timestamp::from_microsecond(verified.signed_at?).ok()
 }
 
 fn to_json(source: &SourceConfig, explanation: &Explanation) -> serde_json::Value {
@@ -146,6 +152,7 @@ fn to_json(source: &SourceConfig, explanation: &Explanation) -> serde_json::Valu
         "verifies": verified.is_some(),
         "scheme": verified.map(|verified| verified.scheme),
         "secretIndex": verified.and_then(|verified| verified.secret_index),
+        "signedAt": verified.and_then(signed_at).map(|at| at.to_string()),
         "covers": verified.map(|verified| verified.covers.as_str()),
         "refusal": explanation.verdict.as_ref().err().map(ToString::to_string),
         "causes": causes,

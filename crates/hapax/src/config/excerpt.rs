@@ -128,7 +128,7 @@ mod tests {
                 "{line}:{column} {} {}+{}",
                 excerpt.line, excerpt.caret_from, excerpt.caret_chars
             ),
-            Place::Named(_) => String::new(),
+            Place::Named(_) | Place::Nowhere => String::new(),
         }
     }
 

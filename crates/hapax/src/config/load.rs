@@ -41,12 +41,25 @@ pub struct Loaded {
     pub file: Option<PathBuf>,
 }
 
-/// Reads the configuration: the file that is named, else `HAPAX_CONFIG`, else `hapax.toml` if there is one.
+/// Reads the configuration: the file that is named, else `HAPAX_CONFIG`, else `hapax.toml` if there is one, else the
+/// defaults.
 ///
 /// # Errors
 /// Every problem that makes it unusable.
 pub fn load(path: Option<&Path>, overrides: &Overrides) -> Result<Loaded, Problems> {
-    load_scope(path, overrides, Scope::Whole)
+    match Written::find(path)? {
+        Some(written) => written.parse(overrides, Scope::Whole),
+        None => parse_scope("", "", &System::default(), overrides, Scope::Whole),
+    }
+}
+
+/// Reads the configuration of a file, which has to be there.
+///
+/// # Errors
+/// Every problem that makes it unusable.
+pub fn load_file(path: Option<&Path>) -> Result<Loaded, Problems> {
+    let written = Written::find(path)?.ok_or_else(no_file)?;
+    written.parse(&Overrides::default(), Scope::Whole)
 }
 
 /// Reads one source of the configuration and what it needs. No other source's secrets have to be there. If the file
@@ -55,7 +68,8 @@ pub fn load(path: Option<&Path>, overrides: &Overrides) -> Result<Loaded, Proble
 /// # Errors
 /// Every problem that makes it unusable.
 pub fn load_source(path: Option<&Path>, name: &str) -> Result<Loaded, Problems> {
-    load_scope(path, &Overrides::default(), Scope::Source(name))
+    let written = Written::find(path)?.ok_or_else(no_file)?;
+    written.parse(&Overrides::default(), Scope::Source(name))
 }
 
 /// Reads a configuration from text; `file` is its name in messages.
@@ -66,33 +80,50 @@ pub fn parse(text: &str, file: &str, environment: &dyn Environment) -> Result<Lo
     parse_scope(text, file, environment, &Overrides::default(), Scope::Whole)
 }
 
-fn load_scope(
-    path: Option<&Path>,
-    overrides: &Overrides,
-    scope: Scope<'_>,
-) -> Result<Loaded, Problems> {
-    let named = path.map(Path::to_owned);
-    let named = named.or_else(|| variable_path("HAPAX_CONFIG"));
-    let path = named.clone().unwrap_or_else(|| FILE_DEFAULT.into());
-    let text = match File::open(&path).and_then(|file| read_text(file, CONFIG_BYTES_MAX)) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound && named.is_none() => {
-            return parse_scope("", FILE_DEFAULT, &System::default(), overrides, scope);
+/// A config file as it is written.
+struct Written {
+    path: PathBuf,
+    text: String,
+}
+
+impl Written {
+    /// The file that is named, or the default one; nothing if none is named and the default one is not there.
+    fn find(path: Option<&Path>) -> Result<Option<Written>, Problems> {
+        let named = path.map(Path::to_owned);
+        let named = named.or_else(|| variable_path("HAPAX_CONFIG"));
+        let path = named.clone().unwrap_or_else(|| FILE_DEFAULT.into());
+        match File::open(&path).and_then(|file| read_text(file, CONFIG_BYTES_MAX)) {
+            Ok(text) => Ok(Some(Written { path, text })),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && named.is_none() => Ok(None),
+            Err(error) => Err(unreadable(&path, &error)),
         }
-        Err(error) => return Err(unreadable(&path, &error)),
-    };
-    let file = path.display().to_string();
-    let loaded = parse_scope(&text, &file, &System::beside(&path), overrides, scope)?;
-    Ok(Loaded {
-        file: Some(path),
-        ..loaded
-    })
+    }
+
+    fn parse(self, overrides: &Overrides, scope: Scope<'_>) -> Result<Loaded, Problems> {
+        let file = self.path.display().to_string();
+        let environment = System::beside(&self.path);
+        let loaded = parse_scope(&self.text, &file, &environment, overrides, scope)?;
+        Ok(Loaded {
+            file: Some(self.path),
+            ..loaded
+        })
+    }
 }
 
 /// A path from the environment; an empty variable is none.
 fn variable_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os(name).filter(|path| !path.is_empty());
     path.map(PathBuf::from)
+}
+
+fn no_file() -> Problems {
+    Problems(vec![Problem {
+        code: "H0108",
+        severity: Severity::Error,
+        place: Place::Nowhere,
+        text: format!("there is no {FILE_DEFAULT} in this folder"),
+        remedy: "name one with --config, or run `hapax init`".to_owned(),
+    }])
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Problems {
@@ -105,6 +136,7 @@ fn unreadable(path: &Path, error: &io::Error) -> Problems {
     }])
 }
 
+/// Without a file, its text and its name are empty.
 fn parse_scope(
     text: &str,
     file: &str,
@@ -136,7 +168,10 @@ fn parse_scope(
     let source_names = std::mem::take(&mut raw.source_names);
     let has_sources = !source_names.is_empty() || !raw.sources.is_empty();
     if !has_sources && scope == Scope::Whole {
-        let at = At::Named(file.to_owned());
+        let at = match file {
+            "" => At::Nowhere,
+            file => At::Named(file.to_owned()),
+        };
         let text = "no source is configured: every webhook is refused";
         scan.warn(
             "H0125",

@@ -25,7 +25,7 @@ mod table;
 mod trust;
 
 pub use environment::{Environment, FILE_BYTES_MAX, System, Variable};
-pub use load::{FILE_DEFAULT, Loaded, Overrides, load, load_source, parse};
+pub use load::{FILE_DEFAULT, Loaded, Overrides, load, load_file, load_source, parse};
 pub use problem::{Excerpt, Place, Problem, Problems, Severity};
 pub use resolved::{Config, Limits, ProviderId, SourceConfig, StoreTarget};
 pub(crate) use suggest::nearest;

@@ -29,6 +29,8 @@ pub enum Place {
     },
     /// A file as a whole, a flag (`--listen`) or an environment variable.
     Named(String),
+    /// Nothing that could be named: there is no file.
+    Nowhere,
 }
 
 /// One line of a file, and the part of it that a problem is about.
@@ -107,6 +109,7 @@ impl fmt::Display for Rendered<'_> {
         } = problem;
         writeln!(f, "{word}{severity}[{code}]{word:#}: {text}")?;
         let indent = match &problem.place {
+            Place::Nowhere => 1,
             Place::Named(name) => {
                 writeln!(f, " {gutter}-->{gutter:#} {name}")?;
                 1

@@ -4,7 +4,7 @@ use toml::de::DeTable;
 
 use super::scan::{At, Scan, Text};
 use super::spec::{self, RawVerify};
-use super::table::{Number, Table, Texts};
+use super::table::{Number, Table, Texts, has_userinfo};
 
 /// Tables and fields of the format that this version does not know yet, with their form in the file.
 const LATER_TOP: [(&str, &str); 3] = [
@@ -54,6 +54,8 @@ pub(super) struct RawLimits {
 #[derive(Debug)]
 pub(super) struct RawSource {
     pub(super) at: At,
+    /// Fields that are there, wrong or misspelt as they may be: that they are missing would be said in vain.
+    pub(super) meant: Vec<&'static str>,
     pub(super) name: Option<Text>,
     pub(super) provider: Option<Text>,
     pub(super) secrets: Option<Texts>,
@@ -105,10 +107,10 @@ pub(super) fn read(scan: &Scan<'_>, table: DeTable<'_>, scope: Scope<'_>) -> Raw
     raw
 }
 
-/// A database URL may hold a password, however it is misspelt: it is hidden, a file's name is not.
+/// A database URL may hold a password, however it is misspelt: then it is hidden; a file's name is not.
 fn store(top: &mut Table<'_, '_>) -> Option<Text> {
     match top.peek("store") {
-        Some(store) if store.starts_with("sqlite:") => top.text("store"),
+        Some(store) if !has_userinfo(store) => top.text("store"),
         _ => top.secret("store"),
     }
 }
@@ -140,8 +142,11 @@ fn source(scan: &Scan<'_>, mut table: Table<'_, '_>) -> RawSource {
         }
         None => (None, None),
     };
-    let source = RawSource {
+    let needed = ["name", "provider", "secrets", "verify"].into_iter();
+    let there: Vec<&str> = needed.filter(|name| table.has(name)).collect();
+    let mut source = RawSource {
         at: table.at(),
+        meant: there,
         name: table.text("name"),
         provider: table.text("provider"),
         secrets: table.secrets("secrets"),
@@ -157,6 +162,6 @@ fn source(scan: &Scan<'_>, mut table: Table<'_, '_>) -> RawSource {
         trust_unsigned_id: table.flag("trust_unsigned_id").unwrap_or(false),
         verify: table.value("verify").map(|value| spec::read(scan, value)),
     };
-    table.finish(&LATER_SOURCE);
+    source.meant.extend(table.finish(&LATER_SOURCE));
     source
 }

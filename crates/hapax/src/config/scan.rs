@@ -18,6 +18,8 @@ pub(super) enum At {
     Span(Range<usize>),
     /// A flag, an environment variable or the file as a whole.
     Named(String),
+    /// Nothing that could be named: there is no file.
+    Nowhere,
 }
 
 /// A text with its `env:` or `file:` followed.
@@ -182,7 +184,7 @@ impl<'e> Scan<'e> {
         let mut findings = self.findings.into_inner();
         findings.sort_by_key(|finding| match &finding.at {
             At::Span(span) => (span.start, finding.severity),
-            At::Named(_) => (usize::MAX, finding.severity),
+            At::Named(_) | At::Nowhere => (usize::MAX, finding.severity),
         });
         let problem = |finding: Finding| Problem {
             code: finding.code,
@@ -190,6 +192,7 @@ impl<'e> Scan<'e> {
             place: match finding.at {
                 At::Span(span) => excerpt::place(self.file, self.text, &span, &hidden),
                 At::Named(name) => Place::Named(name),
+                At::Nowhere => Place::Nowhere,
             },
             text: finding.text,
             remedy: finding.remedy,

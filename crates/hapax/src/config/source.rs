@@ -43,14 +43,17 @@ pub(super) fn resolve(scan: &Scan<'_>, raw: RawSource, url: PublicUrl<'_>) -> Op
     let scheme = kind.and_then(|kind| trust::scheme(scan, &raw, kind));
     let verifier = match (&scheme, kind) {
         (Some((scheme, _)), Some(kind)) => trust::verifier(scan, &raw, kind, scheme, url),
-        _ => None,
+        _ => {
+            trust::judge_secrets(scan, &raw);
+            None
+        }
     };
     let preset = match kind {
         Some(Kind::Preset(preset)) => Some(preset),
         _ => None,
     };
     let fields = fields(scan, &raw, preset, scheme.as_ref());
-    let keep = keep(scan, &raw, preset);
+    let keep = keep(scan, &raw, kind);
     let (fields, provider) = (fields?, raw.provider?);
     Some(SourceConfig {
         name: name?,
@@ -72,10 +75,17 @@ pub(super) fn resolve(scan: &Scan<'_>, raw: RawSource, url: PublicUrl<'_>) -> Op
     })
 }
 
+fn missing(scan: &Scan<'_>, raw: &RawSource, field: &str, remedy: &str) {
+    if !raw.meant.contains(&field) {
+        let wrong = format!("this [[source]] has no `{field}`");
+        scan.error("H0109", &raw.at, wrong, remedy);
+    }
+}
+
 fn name(scan: &Scan<'_>, raw: &RawSource) -> Option<Arc<str>> {
     let Some(name) = &raw.name else {
         let remedy = "write name = \"billing\": it becomes the URL /in/billing";
-        scan.error("H0109", &raw.at, "this [[source]] has no `name`", remedy);
+        missing(scan, raw, "name", remedy);
         return None;
     };
     let letter = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_');
@@ -94,12 +104,7 @@ fn kind(scan: &Scan<'_>, raw: &RawSource) -> Option<Kind> {
     let Some(name) = &raw.provider else {
         let remedy =
             "write provider = \"stripe\" or another preset, or \"custom\" with [source.verify]";
-        scan.error(
-            "H0109",
-            &raw.at,
-            "this [[source]] has no `provider`",
-            remedy,
-        );
+        missing(scan, raw, "provider", remedy);
         return None;
     };
     match name.value.as_str() {
@@ -225,49 +230,41 @@ fn volatile_of(preset: Option<&Provider>) -> Vec<Field> {
     paths.iter().filter_map(|path| path.parse().ok()).collect()
 }
 
-fn keep(scan: &Scan<'_>, raw: &RawSource, preset: Option<&Provider>) -> Option<Keep> {
+fn keep(scan: &Scan<'_>, raw: &RawSource, kind: Option<Kind>) -> Option<Keep> {
     let given = |text: &Option<Text>| text.as_ref().map(|text| span(scan, text));
     let (retry, payload, identity) = (
         given(&raw.retry_window),
         given(&raw.payload),
         given(&raw.identity),
     );
-    let retry_window = retry.unwrap_or_else(|| {
-        let hours = preset.map(|preset| Span::from_hours(preset.retry_window_hours.into()));
-        Some(hours.unwrap_or(RETRY_WINDOW_CUSTOM))
+    // Nothing where it was given wrongly, or where it depends on a provider that nobody knows.
+    let retry_window = retry.unwrap_or_else(|| match kind? {
+        Kind::Preset(preset) => Some(Span::from_hours(preset.retry_window_hours.into())),
+        Kind::Custom | Kind::Unverified => Some(RETRY_WINDOW_CUSTOM),
+    });
+    let payload = payload.unwrap_or(Some(PAYLOAD_DEFAULT));
+    let identity = identity.unwrap_or_else(|| {
+        let longest = retry_window.unwrap_or(Span::ZERO).max(payload?);
+        Some(IDENTITY_DEFAULT.max(longest))
     })?;
-    let payload = payload.unwrap_or(Some(PAYLOAD_DEFAULT))?;
-    let identity = match identity {
-        Some(identity) => identity?,
-        None => IDENTITY_DEFAULT.max(retry_window).max(payload),
-    };
     let at = raw.identity.as_ref().map_or(&raw.at, |text| &text.at);
-    if check_windows(identity, retry_window).is_err() {
-        let wrong = format!(
-            "identities are forgotten after {identity}, but the provider may send an event again for {retry_window}"
-        );
-        scan.error(
-            "H0115",
-            at,
-            wrong,
-            format!("raise retain.identity to {retry_window} or more"),
-        );
+    let too_early = |until: Span, why: String| {
+        let wrong = format!("identities are forgotten after {identity}, {why}");
+        let remedy = format!("raise retain.identity to {until} or more");
+        scan.error("H0115", at, wrong, remedy);
+    };
+    if let Some(window) = retry_window.filter(|window| check_windows(identity, *window).is_err()) {
+        let why = format!("but the provider may send an event again for {window}");
+        too_early(window, why);
         return None;
     }
-    if identity < payload {
-        let wrong =
-            format!("identities are forgotten after {identity}, before their payloads ({payload})");
-        scan.error(
-            "H0115",
-            at,
-            wrong,
-            format!("raise retain.identity to {payload} or more"),
-        );
+    if let Some(payload) = payload.filter(|payload| identity < *payload) {
+        too_early(payload, format!("before their payloads ({payload})"));
         return None;
     }
     Some(Keep {
-        payload,
+        payload: payload?,
         identity,
-        retry_window,
+        retry_window: retry_window?,
     })
 }

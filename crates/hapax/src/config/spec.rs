@@ -10,6 +10,7 @@ use toml::de::{DeValue, ValueDeserializer};
 
 use super::scan::{At, Scan, Text};
 use super::suggest;
+use super::table::hide_secrets;
 
 type Value<'i> = Spanned<DeValue<'i>>;
 
@@ -116,37 +117,59 @@ fn deserialize(scan: &Scan<'_>, mut value: Value<'_>, indirect: &[Text]) -> Opti
         let missing = error.message().starts_with("missing field");
         // What is missing after something was taken out may be what was taken out.
         if clean || !missing {
-            let message = without(error.message().to_owned(), indirect);
-            report(scan, &message, &span, removed.as_ref());
+            report(scan, error.message(), &span, removed.as_ref(), indirect);
         }
         clean = false;
         removed?;
     }
 }
 
-fn report(scan: &Scan<'_>, message: &str, span: &Range<usize>, removed: Option<&Range<usize>>) {
+/// Says in our words what serde says in its own.
+fn report(
+    scan: &Scan<'_>,
+    message: &str,
+    span: &Range<usize>,
+    removed: Option<&(String, Value<'_>)>,
+    indirect: &[Text],
+) {
     let at = At::Span(span.clone());
-    let Some(rest) = message.strip_prefix("unknown field `") else {
-        return scan.error("H0117", &at, format!("[source.verify]: {message}"), REMEDY);
-    };
-    // The value of a misspelt field may be a secret.
-    if let Some(value) = removed {
-        scan.hide(value.clone());
-    }
-    // serde: "unknown field `x`, expected one of `a`, `b`".
-    let mut names = rest.split('`').step_by(2);
-    let name = names.next().unwrap_or_default();
-    let known: Vec<&str> = rest.split('`').skip(2).step_by(2).collect();
-    let text = format!("unknown field `{name}` in [source.verify]");
+    let field = removed.map_or("", |(name, _)| name);
+    // "unknown field `x`, expected one of `a`, `b`": every second part is a name.
+    let names: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+    let (name, known) = names.split_first().map_or(("", &[][..]), |(n, k)| (*n, k));
+    // A source that verifies nothing says so by its provider.
+    let known: Vec<&str> = known
+        .iter()
+        .copied()
+        .filter(|n| *n != "unverified")
+        .collect();
     let remedy = match suggest::nearest(name, known.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("the fields here are: {}", known.join(", ")),
+        None => format!("write one of: {}", known.join(", ")),
     };
-    scan.error("H0102", &at, text, remedy);
+    if message.starts_with("unknown field") {
+        // The value of a misspelt field may be a secret.
+        if let Some((name, value)) = removed {
+            hide_secrets(scan, name, value);
+        }
+        let text = format!("unknown field `{name}` in [source.verify]");
+        scan.error("H0102", &at, text, remedy);
+    } else if message.starts_with("unknown variant") {
+        let given = indirect.iter().find(|text| text.value == name);
+        let given = given.map_or_else(|| format!("`{name}`"), Text::shown);
+        let text = format!("{given} is not a `{field}` for [source.verify]");
+        scan.error("H0117", &at, text, remedy);
+    } else if message.starts_with("missing field") {
+        let text = format!("[source.verify] has no `{name}`");
+        scan.error("H0117", &at, text, REMEDY);
+    } else {
+        let text = format!("`{field}` in [source.verify]: {message}");
+        scan.error("H0117", &at, without(text, indirect), REMEDY);
+    }
 }
 
-/// Takes out the innermost entry that the span points at, by its key or its value; gives the span of its value.
-fn remove(value: &mut Value<'_>, span: &Range<usize>) -> Option<Range<usize>> {
+/// Takes out the innermost entry that the span points at, by its key or its value.
+fn remove<'i>(value: &mut Value<'i>, span: &Range<usize>) -> Option<(String, Value<'i>)> {
     let DeValue::Table(table) = value.get_mut() else {
         return None;
     };
@@ -161,5 +184,6 @@ fn remove(value: &mut Value<'_>, span: &Range<usize>) -> Option<Range<usize>> {
     {
         return Some(inner);
     }
-    table.remove(name.as_str()).map(|value| value.span())
+    let value = table.remove(name.as_str())?;
+    Some((name, value))
 }

@@ -36,6 +36,8 @@ pub(super) struct Number {
 pub(super) struct Texts {
     /// Those that could be read.
     pub(super) found: Vec<Text>,
+    /// Where each of them stands in the list, from 0.
+    pub(super) indexes: Vec<usize>,
     /// Could all be read?
     pub(super) complete: bool,
     pub(super) at: At,
@@ -69,6 +71,11 @@ impl<'s, 'i> Table<'s, 'i> {
     /// A text as it is written, for a look ahead.
     pub(super) fn peek(&self, name: &str) -> Option<&str> {
         self.entries.get(name)?.1.get_ref().as_str()
+    }
+
+    /// Is the field there, right or wrong?
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.entries.contains_key(name)
     }
 
     /// The value of a field, unread.
@@ -195,11 +202,18 @@ impl<'s, 'i> Table<'s, 'i> {
         }
     }
 
-    /// Reports what is left. `later` are names that other versions know, with their form in the file.
-    pub(super) fn finish(self, later: &[(&str, &str)]) {
+    /// Reports what is left. `later` are names that other versions know, with their form in the file. Gives the fields
+    /// that were probably meant, so that nobody is told that they are missing.
+    pub(super) fn finish(self, later: &[(&str, &str)]) -> Vec<&'static str> {
+        let mut meant = Vec::new();
         for (name, (span, value)) in self.entries {
-            // Whatever it holds, a secret in a misspelt field is a secret.
-            hide_all(self.scan, &value);
+            let near = suggest::nearest(&name, self.asked.iter().copied());
+            meant.extend(near);
+            // A secret in a misspelt field is a secret.
+            match near.is_some_and(looks_secret) {
+                true => hide_all(self.scan, &value),
+                false => hide_secrets(self.scan, &name, &value),
+            }
             let at = At::Span(span);
             if let Some((_, form)) = later.iter().find(|(later, _)| *later == name) {
                 let text = format!("`{form}` is not supported by this version");
@@ -216,12 +230,13 @@ impl<'s, 'i> Table<'s, 'i> {
                 header => format!("in {header}"),
             };
             let text = format!("unknown field `{name}` {place}");
-            let remedy = match suggest::nearest(&name, self.asked.iter().copied()) {
+            let remedy = match near {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("the fields here are: {}", self.asked.join(", ")),
             };
             self.scan.error("H0102", &at, text, remedy);
         }
+        meant
     }
 
     fn as_text(&self, name: &str, value: Value<'i>) -> Option<Text> {
@@ -245,9 +260,13 @@ impl<'s, 'i> Table<'s, 'i> {
         };
         let written = items.len();
         let texts = items.into_iter().map(|item| self.as_text(name, item));
-        let found: Vec<Text> = texts.flatten().collect();
+        let (indexes, found): (Vec<usize>, Vec<Text>) = texts
+            .enumerate()
+            .filter_map(|(index, text)| Some((index, text?)))
+            .unzip();
         Texts {
             complete: found.len() == written,
+            indexes,
             found,
             at,
         }
@@ -267,6 +286,35 @@ impl<'s, 'i> Table<'s, 'i> {
         self.scan
             .error("H0103", &At::Span(value.span()), text, remedy);
         None
+    }
+}
+
+/// Does a field of this name hold a secret?
+pub(super) fn looks_secret(name: &str) -> bool {
+    let name = name.to_lowercase();
+    let words = ["secret", "token", "key", "password", "authorization"];
+    words.iter().any(|word| name.contains(word))
+}
+
+/// Can a text hold a password, as the URL of a database does?
+pub(super) fn has_userinfo(text: &str) -> bool {
+    text.contains('@') || looks_secret(text)
+}
+
+/// Never shows what looks like a secret in a field that nobody knows: by its name, or as a URL with a password.
+pub(super) fn hide_secrets(scan: &Scan<'_>, name: &str, value: &Value<'_>) {
+    match value.get_ref() {
+        _ if looks_secret(name) => hide_all(scan, value),
+        DeValue::String(text) if has_userinfo(text) => hide_all(scan, value),
+        DeValue::Array(items) => {
+            let items = items.iter();
+            items.for_each(|item| hide_secrets(scan, name, item));
+        }
+        DeValue::Table(table) => {
+            let items = table.iter();
+            items.for_each(|(key, item)| hide_secrets(scan, key.get_ref(), item));
+        }
+        _ => {}
     }
 }
 

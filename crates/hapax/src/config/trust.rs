@@ -1,7 +1,9 @@
 //! Who is believed: a source's scheme and secrets, and which of its fields the signature vouches for.
 
 use hapax_ledger::field::Field;
-use hapax_verify::{Coverage, Scheme, SchemeName, SchemeSpec, Secret, SecretError, Verifier};
+use hapax_verify::{
+    Coverage, SECRET_BYTES_MIN, Scheme, SchemeName, SchemeSpec, Secret, SecretError, Verifier,
+};
 
 use super::raw::RawSource;
 use super::scan::Scan;
@@ -14,6 +16,7 @@ pub(super) fn scheme(scan: &Scan<'_>, raw: &RawSource, kind: Kind) -> Option<(Sc
         (Kind::Custom, Some(verify)) => verify
             .resolve(scan)
             .map(|(scheme, spec)| (scheme, spec.clone())),
+        (Kind::Custom, None) if raw.meant.contains(&"verify") => None,
         (Kind::Custom, None) => {
             let remedy = "add [source.verify] below it, or name a preset";
             scan.error(
@@ -70,43 +73,80 @@ pub(super) fn verifier(
         }
     }
     let texts = raw.secrets.as_ref();
-    if texts.is_some_and(|texts| !texts.complete) {
-        return None;
-    }
+    let complete = texts.is_none_or(|texts| texts.complete);
     let found = texts.map_or(&[][..], |texts| &texts.found);
     let secrets = found.iter().map(|text| Secret::new(text.value.as_bytes()));
-    match Verifier::new(scheme.clone(), secrets.collect()) {
-        Ok(verifier) => fits.then(|| match &raw.verify_token {
+    let secrets: Vec<Secret> = secrets.collect();
+    match Verifier::new(scheme.clone(), secrets.clone()) {
+        Ok(verifier) => (fits && complete).then(|| match &raw.verify_token {
             Some(token) => verifier.with_verify_token(Secret::new(token.value.as_bytes())),
             None => verifier,
         }),
+        // None could be read, which is said already, or the field is misspelt, which is said too.
+        Err(SecretError::None)
+            if !complete || raw.meant.contains(&"secrets") && texts.is_none() =>
+        {
+            None
+        }
+        Err(
+            SecretError::Empty { .. }
+            | SecretError::TooShort { .. }
+            | SecretError::Malformed { .. },
+        ) => {
+            for (place, secret) in secrets.into_iter().enumerate() {
+                if let Err(error) = Verifier::new(scheme.clone(), vec![secret]) {
+                    refuse_secret(scan, raw, kind, place, error);
+                }
+            }
+            None
+        }
         Err(error) => {
-            refuse_secret(scan, raw, kind, error);
+            let at = texts.map_or(at, |texts| &texts.at);
+            scan.error("H0113", at, error.to_string(), hint(kind));
             None
         }
     }
 }
 
-fn refuse_secret(scan: &Scan<'_>, raw: &RawSource, kind: Kind, error: SecretError) {
-    let index = match error {
-        SecretError::Empty { index }
-        | SecretError::TooShort { index, .. }
-        | SecretError::Malformed { index, .. } => Some(index),
-        _ => None,
+/// What is wrong with the secrets whatever the scheme is, where nobody knows it.
+pub(super) fn judge_secrets(scan: &Scan<'_>, raw: &RawSource) {
+    let found = raw.secrets.iter().flat_map(|texts| &texts.found);
+    for (place, text) in found.enumerate() {
+        let error = match text.value.len() {
+            0 => SecretError::Empty { index: 0 },
+            1..SECRET_BYTES_MIN => SecretError::TooShort {
+                index: 0,
+                bytes_min: SECRET_BYTES_MIN,
+            },
+            _ => continue,
+        };
+        refuse_secret(scan, raw, Kind::Custom, place, error);
+    }
+}
+
+/// Says what is wrong with one secret, the one at this place among those that could be read.
+fn refuse_secret(scan: &Scan<'_>, raw: &RawSource, kind: Kind, place: usize, error: SecretError) {
+    let Some(texts) = &raw.secrets else { return };
+    let (Some(text), Some(index)) = (texts.found.get(place), texts.indexes.get(place)) else {
+        return;
     };
-    let texts = raw.secrets.as_ref();
-    let at = match (index.and_then(|index| texts?.found.get(index)), texts) {
-        (Some(text), _) => &text.at,
-        (None, Some(texts)) => &texts.at,
-        (None, None) => raw.provider.as_ref().map_or(&raw.at, |text| &text.at),
+    let wrong = match error {
+        SecretError::Empty { .. } => "is empty".to_owned(),
+        SecretError::TooShort { bytes_min, .. } => format!("is shorter than {bytes_min} bytes"),
+        SecretError::Malformed { expected, .. } => format!("is not {expected}"),
+        other => other.to_string(),
     };
-    let remedy = match kind {
+    let wrong = format!("secrets[{index}] {wrong}");
+    scan.error("H0113", &text.at, wrong, hint(kind));
+}
+
+fn hint(kind: Kind) -> String {
+    match kind {
         Kind::Preset(preset) => format!("{}: {}", preset.title, preset.secret_hint),
         Kind::Custom | Kind::Unverified => {
             "set secrets = [\"env:NAME\"] to what the provider signs with".to_owned()
         }
-    };
-    scan.error("H0113", at, error.to_string(), remedy);
+    }
 }
 
 /// Does the signature vouch for what the field says?

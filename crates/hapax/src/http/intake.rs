@@ -72,7 +72,6 @@ impl Intake {
 
     /// Answers one request to `/in/...`.
     pub async fn answer(&self, request: Request<Incoming>, remote: Option<Arc<str>>) -> Answer {
-        let started = clock::tick();
         let (head, body) = request.into_parts();
         let mut held = Held {
             intake: self,
@@ -85,6 +84,7 @@ impl Intake {
             Ok(Err(refused)) => return problem(refused),
             Err(_) => return problem(answer::TOO_SLOW),
         };
+        let started = clock::tick();
         let received = Received {
             method: head.method.as_str().to_owned(),
             source: head.uri.path()[PREFIX.len()..].to_owned(),
@@ -99,7 +99,9 @@ impl Intake {
             at: clock::now(),
         };
         let answer = match self.inbox.receive(received).await {
-            Verdict::Accepted(receipts) => accepted(&receipts),
+            Verdict::Accepted(receipt) => accepted(&receipt),
+            Verdict::AcceptedBatch(receipts) => accepted_batch(&receipts),
+            Verdict::WrongMethod => wrong_method(),
             Verdict::Handshake(handshake) => shake(handshake),
             Verdict::Refused => problem(answer::REFUSED),
             Verdict::Failed(kind) => problem(failed(kind)),
@@ -117,17 +119,14 @@ impl Intake {
         if announced.is_some_and(|bytes| bytes > max) {
             return Err(answer::TOO_LARGE);
         }
-        // An announced body is counted before it is read, another one as it comes.
-        held.grow(announced.unwrap_or(0))?;
         let mut first: Option<Bytes> = None;
         let mut rest = BytesMut::new();
         while let Some(frame) = body.frame().await {
             let Ok(data) = frame.map_err(|_| answer::MALFORMED)?.into_data() else {
                 continue;
             };
-            if announced.is_none() {
-                held.grow(data.len())?;
-            }
+            // Counted as it comes: what is only announced costs nothing, and must not keep others out.
+            held.grow(data.len())?;
             match &first {
                 None => first = Some(data),
                 Some(head) => {
@@ -196,26 +195,29 @@ impl ReceiptBody {
     }
 }
 
-fn accepted(receipts: &[Receipt]) -> Answer {
-    match receipts {
-        [receipt] => answer::json(
-            StatusCode::OK,
-            &Accepted {
-                accepted: true,
-                receipt: ReceiptBody::of(receipt),
-            },
-        ),
-        receipts => {
-            let events = receipts.iter().map(ReceiptBody::of).collect();
-            answer::json(
-                StatusCode::OK,
-                &AcceptedBatch {
-                    accepted: true,
-                    events,
-                },
-            )
-        }
-    }
+fn accepted(receipt: &Receipt) -> Answer {
+    let receipt = ReceiptBody::of(receipt);
+    let body = Accepted {
+        accepted: true,
+        receipt,
+    };
+    answer::json(StatusCode::OK, &body)
+}
+
+fn accepted_batch(receipts: &[Receipt]) -> Answer {
+    let events = receipts.iter().map(ReceiptBody::of).collect();
+    let body = AcceptedBatch {
+        accepted: true,
+        events,
+    };
+    answer::json(StatusCode::OK, &body)
+}
+
+fn wrong_method() -> Answer {
+    let mut answer = problem(answer::METHOD);
+    let allowed = http::HeaderValue::from_static("POST");
+    answer.headers_mut().insert(http::header::ALLOW, allowed);
+    answer
 }
 
 fn shake(handshake: hapax_verify::provider::HandshakeAnswer) -> Answer {

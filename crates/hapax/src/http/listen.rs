@@ -26,6 +26,8 @@ use crate::metrics::Metrics;
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// How long requests under way may take to finish at the end.
 const LAST_REQUESTS: Duration = Duration::from_secs(25);
+/// How long an answer may lie unread, in milliseconds.
+const UNREAD_MS_MAX: u32 = 30_000;
 /// After an accept that failed for want of file descriptors: long enough for some to be freed.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 
@@ -96,6 +98,8 @@ fn connect(
 ) -> impl hyper_util::server::graceful::GracefulConnection<Error = hyper::Error> + use<> {
     // Answers are small; waiting to fill a packet only delays them.
     let _ = stream.set_nodelay(true);
+    // Nor does a client that reads nothing keep its place: what it has not taken by then ends the connection.
+    let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, UNREAD_MS_MAX);
     let remote: Arc<str> = peer.ip().to_string().into();
     let service = service_fn(move |request| {
         let doors = doors.clone();

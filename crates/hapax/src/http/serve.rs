@@ -26,11 +26,19 @@ const REAP_EVERY: Duration = Duration::from_secs(15 * 60);
 /// A pause between two steps of the reaper, so that it takes little of the writer's time.
 const REAP_PAUSE: Duration = Duration::from_millis(20);
 
+/// Files that the store and the rest of the program may have open beside connections.
+const FILES_OF_OUR_OWN: u64 = 512;
+/// The cross-check reads every row: once a day, and first when the server has settled in.
+const CROSS_CHECK_ROUNDS: u32 = 96;
+/// After an hour.
+const CROSS_CHECK_FIRST: u32 = 4;
+
 /// Reads the config again.
 pub type Reload = Box<dyn Fn() -> Result<Config, Problems> + Send + Sync>;
 
 /// Runs the server until SIGINT or SIGTERM; SIGHUP reloads the config.
 pub async fn run(config: Config, reload: Reload) -> anyhow::Result<()> {
+    allow_open_files(config.limits.connections_max);
     let listener = TcpListener::bind(config.listen).await.with_context(|| {
         format!(
             "cannot listen on {}; is something else using the port?",
@@ -48,7 +56,7 @@ pub async fn run(config: Config, reload: Reload) -> anyhow::Result<()> {
         server.doors.clone(),
         stopping.clone(),
     ));
-    let reaping = tokio::spawn(reap(store.clone(), stopping));
+    let reaping = tokio::spawn(reap(store.clone(), server.metrics.clone(), stopping));
     server.wait(&reload, signals).await;
     tracing::info!("stopping: finishing what was taken");
     stop.send_replace(true);
@@ -59,6 +67,28 @@ pub async fn run(config: Config, reload: Reload) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Each connection is an open file, and the store needs some too. The usual limit is far below what the kernel allows.
+fn allow_open_files(connections: usize) {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let wanted = connections as u64 + FILES_OF_OUR_OWN;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= wanted) {
+        return;
+    }
+    let current = limit.maximum.map_or(wanted, |maximum| maximum.min(wanted));
+    let raised = Rlimit {
+        current: Some(current),
+        maximum: limit.maximum,
+    };
+    if setrlimit(Resource::Nofile, raised).is_err() || current < wanted {
+        tracing::warn!(
+            allowed = current,
+            wanted,
+            "few files may be open at a time: lower `connections` in [limits], or raise the limit (ulimit -n)"
+        );
+    }
+}
+
 /// Opens the store that the config names.
 pub async fn open(target: &StoreTarget) -> anyhow::Result<Arc<dyn Store>> {
     match target {
@@ -66,7 +96,7 @@ pub async fn open(target: &StoreTarget) -> anyhow::Result<Arc<dyn Store>> {
             let path = path.clone();
             let options = Options {
                 clock: clock::steady(),
-                new_store_id: entropy::bytes(),
+                nonce: entropy::bytes(),
                 disk: DiskLimits::default(),
             };
             let store =
@@ -172,9 +202,9 @@ impl Server {
                 return;
             }
         };
-        if config.listen != self.running.listen || config.store != self.running.store {
-            tracing::warn!("`listen` and `store` change only with a restart; the rest is taken");
-        }
+        let restart_needed = config.listen != self.running.listen
+            || config.store != self.running.store
+            || config.limits != self.doors.limits;
         if config.admin_token.is_some() {
             match admin_token(&config, &*self.api.store).await {
                 Ok(hash) => self.api.set_token_hash(hash),
@@ -191,7 +221,12 @@ impl Server {
                 .map(|source| source.name().clone()),
         );
         self.inbox.reload(sources);
-        tracing::info!("the new config is in force");
+        match restart_needed {
+            true => tracing::warn!(
+                "the new config is in force, but for `listen`, `store` and `[limits]`: these change with a restart"
+            ),
+            false => tracing::info!("the new config is in force"),
+        }
     }
 }
 
@@ -211,11 +246,21 @@ async fn admin_token(config: &Config, store: &dyn Store) -> anyhow::Result<[u8; 
     Ok(kept)
 }
 
-async fn reap(store: Arc<dyn Store>, mut stopping: watch::Receiver<bool>) {
+/// Goes round and deletes what has expired, and now and then looks for keys that got in twice.
+async fn reap(store: Arc<dyn Store>, metrics: Arc<Metrics>, mut stopping: watch::Receiver<bool>) {
+    let steady = clock::steady();
+    let mut rounds: u32 = 0;
     loop {
-        let pause = match store.reap(clock::now()).await {
+        // Deleting cannot be undone: a wall clock that jumped ahead of the time that has passed is not believed (I2).
+        let pause = match store.reap(clock::now().min(steady())).await {
             Ok(reaped) if reaped.more => REAP_PAUSE,
-            Ok(_) => REAP_EVERY,
+            Ok(_) => {
+                rounds += 1;
+                if rounds % CROSS_CHECK_ROUNDS == CROSS_CHECK_FIRST {
+                    cross_check(&*store, &metrics).await;
+                }
+                REAP_EVERY
+            }
             Err(error) => {
                 tracing::warn!(%error, "reaping failed; trying again");
                 REAP_EVERY
@@ -225,5 +270,21 @@ async fn reap(store: Arc<dyn Store>, mut stopping: watch::Receiver<bool>) {
         if tokio::time::timeout(pause, stop).await.is_ok() {
             return;
         }
+    }
+}
+
+/// Two live events under one key would be a broken promise (B1): it is looked for, and said loudly.
+async fn cross_check(store: &dyn Store, metrics: &Metrics) {
+    match store.stats().await {
+        Ok(stats) => {
+            metrics.keys_twice(stats.keys_twice);
+            if stats.keys_twice > 0 {
+                tracing::error!(
+                    keys = stats.keys_twice,
+                    "keys are held by more than one event; please report this"
+                );
+            }
+        }
+        Err(error) => tracing::warn!(%error, "the cross-check could not be made"),
     }
 }

@@ -8,7 +8,7 @@ use hapax_ledger::event::KeyOrigin;
 use hapax_ledger::extract::{BodyFormat, ExtractError, Extracted, HeaderLookup, split_batch};
 use hapax_ledger::fingerprint::compare_hash;
 use hapax_ledger::key::{BodyHash, KeyHash, KeyKind};
-use hapax_ledger::ladder::Derived;
+use hapax_ledger::ladder::{Derived, body_key};
 use hapax_store::nouns::{NewEvent, Review};
 
 use super::source::{Batch, Source};
@@ -36,7 +36,7 @@ pub fn identify(
     content_type: Option<&str>,
     body: &Bytes,
 ) -> Identified {
-    let format = format_of(content_type, body);
+    let format = format_of(source, body);
     let elements = match &source.batch {
         None => return one(source, headers, content_type, format, body.clone()),
         Some(Batch::Root) => split_batch(body, None),
@@ -72,14 +72,18 @@ pub fn identify(
     }
 }
 
-/// Many providers send JSON without saying so; what begins like JSON is read as JSON.
-fn format_of(content_type: Option<&str>, body: &[u8]) -> BodyFormat {
-    match BodyFormat::of_content_type(content_type) {
-        BodyFormat::Opaque => match body.iter().find(|byte| !byte.is_ascii_whitespace()) {
-            Some(b'{' | b'[') => BodyFormat::Json,
-            _ => BodyFormat::Opaque,
-        },
-        known => known,
+/// How to read a body, by its bytes alone. The content type is the sender's word and no signature covers it: whoever
+/// replays a captured request with another one must not get another key (B4).
+fn format_of(source: &Source, body: &[u8]) -> BodyFormat {
+    if !source.reads_body {
+        return BodyFormat::Opaque;
+    }
+    match body.iter().find(|byte| !byte.is_ascii_whitespace()) {
+        Some(b'{' | b'[') => BodyFormat::Json,
+        // A form is one word of name=value pairs. Anything else is no body that fields can be read from, and reading
+        // it as JSON says so.
+        _ if body.contains(&b'=') && body.iter().all(u8::is_ascii_graphic) => BodyFormat::Form,
+        _ => BodyFormat::Json,
     }
 }
 
@@ -164,7 +168,7 @@ fn event(
 /// Authentic but unusable: kept under the hash of its bytes.
 fn review(source: &Source, content_type: Option<&str>, body: Bytes, why: &str) -> Identified {
     let body_hash = BodyHash::of(&body);
-    let key = format!("body:{body_hash}");
+    let key = body_key(body_hash);
     let event = NewEvent {
         event_type: None,
         key_hash: KeyHash::of(KeyKind::Identity, source.name(), &key),

@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 
 use super::headers::RequestHeaders;
 use super::identify::identify;
-use super::refused::RefusedRequest;
+use super::refused::{BODY_BYTES_MAX, RefusedRequest};
 use super::source::Source;
 use crate::config::SourceConfig;
 use crate::metrics::Metrics;
@@ -48,12 +48,16 @@ pub struct Received {
 
 /// What became of a request.
 pub enum Verdict {
-    /// Stored and durable; one receipt per event.
-    Accepted(Vec<Receipt>),
+    /// Stored and durable.
+    Accepted(Receipt),
+    /// A batch, stored and durable; one receipt per element.
+    AcceptedBatch(Vec<Receipt>),
     /// A provider's handshake, answered.
     Handshake(HandshakeAnswer),
     /// Not believed, or nobody is called that: the same to the outside.
     Refused,
+    /// Webhooks are sent with POST.
+    WrongMethod,
     /// Not stored, or not known to be: the sender has to try again.
     Failed(StoreErrorKind),
 }
@@ -99,7 +103,8 @@ impl Sources {
         all
     }
 
-    fn public_url(&self, target: &str) -> Option<String> {
+    /// The URL that the provider called, as it knows it.
+    pub fn public_url(&self, target: &str) -> Option<String> {
         self.public_url
             .as_ref()
             .map(|base| format!("{}{target}", base.trim_end_matches('/')))
@@ -135,15 +140,18 @@ impl Inbox {
             // The same work as for a wrong signature, so that names cannot be found out by timing.
             let _ = self.decoy.verify(&view(&request, None));
             self.metrics.refused_unknown_source();
-            return Verdict::Refused;
+            return refused_or_wrong_method(&request.method);
         };
         let url = sources.public_url(&request.target);
         if let Some(answer) = self.handshake(source, &request, url.as_deref()) {
             return Verdict::Handshake(answer);
         }
+        if request.method != "POST" {
+            return Verdict::WrongMethod;
+        }
         match self.verify(source, request, url).await {
             Ok((request, verified)) => self.accept(source, request, verified).await,
-            Err(()) => Verdict::Refused,
+            Err(verdict) => verdict,
         }
     }
 
@@ -168,9 +176,10 @@ impl Inbox {
         source: &Arc<Source>,
         request: Received,
         url: Option<String>,
-    ) -> Result<(Received, Verified), ()> {
+    ) -> Result<(Received, Verified), Verdict> {
         let (request, outcome) = if source.config.verifier.scheme().is_asymmetric() {
-            self.verify_apart(source, request, url).await.ok_or(())?
+            let apart = self.verify_apart(source, request, url).await;
+            apart.ok_or(Verdict::Failed(StoreErrorKind::Unavailable))?
         } else {
             let outcome = source
                 .config
@@ -178,11 +187,18 @@ impl Inbox {
                 .verify(&view(&request, url.as_deref()));
             (request, outcome)
         };
+        let preset = source.config.preset;
+        let outcome = match outcome {
+            Ok(_) if preset.is_some_and(|preset| preset.may_be_a_challenge(&request.body)) => {
+                Err(Refusal::Mismatch)
+            }
+            other => other,
+        };
         match outcome {
             Ok(verified) => Ok((request, verified)),
             Err(refusal) => {
                 self.refuse(source, request, refusal);
-                Err(())
+                Err(Verdict::Refused)
             }
         }
     }
@@ -212,8 +228,11 @@ impl Inbox {
             at: request.at,
             remote: request.remote,
             refusal,
+            method: request.method,
             headers: request.headers,
-            body: Some(request.body),
+            // A copy: the body is a part of the connection's buffer, and would keep all of it.
+            body: (request.body.len() <= BODY_BYTES_MAX)
+                .then(|| Bytes::copy_from_slice(&request.body)),
             target: request.target,
         });
     }
@@ -241,7 +260,11 @@ impl Inbox {
         match self.store.accept(arrival).await {
             Ok(receipts) => {
                 self.metrics.accepted(source.name(), &receipts);
-                Verdict::Accepted(receipts)
+                match <[Receipt; 1]>::try_from(receipts) {
+                    Ok([receipt]) if source.batch.is_none() => Verdict::Accepted(receipt),
+                    Ok(one) => Verdict::AcceptedBatch(one.into()),
+                    Err(several) => Verdict::AcceptedBatch(several),
+                }
             }
             Err(error) => self.failed(source, &error, keys, request.at).await,
         }
@@ -281,6 +304,14 @@ impl Inbox {
                 }
             }
         }
+    }
+}
+
+/// To a stranger a source that is not there looks like one that is.
+fn refused_or_wrong_method(method: &str) -> Verdict {
+    match method {
+        "POST" => Verdict::Refused,
+        _ => Verdict::WrongMethod,
     }
 }
 

@@ -12,7 +12,7 @@ use super::headers::RequestHeaders;
 /// How many are remembered per source.
 pub const REMEMBERED_MAX: usize = 50;
 /// Bodies up to this size are remembered with them, so that the likely cause can be found; longer ones are not.
-const BODY_BYTES_MAX: usize = 16 * 1024;
+pub const BODY_BYTES_MAX: usize = 16 * 1024;
 
 /// One refused request.
 #[derive(Clone)]
@@ -23,6 +23,8 @@ pub struct RefusedRequest {
     pub remote: Option<Arc<str>>,
     /// What failed.
     pub refusal: Refusal,
+    /// Its method.
+    pub method: String,
     /// Its headers, kept for the explanation; never shown whole.
     pub headers: RequestHeaders,
     /// Its body, if it was small.
@@ -44,8 +46,7 @@ impl Refused {
         let Ok(mut ring) = self.ring.try_lock() else {
             return;
         };
-        let mut request = make();
-        request.body = request.body.filter(|body| body.len() <= BODY_BYTES_MAX);
+        let request = make();
         if ring.len() == REMEMBERED_MAX {
             ring.pop_front();
         }

@@ -19,6 +19,8 @@ pub struct Source {
     pub ladder: Ladder,
     /// Where its events' properties stand.
     pub slots: Slots,
+    /// Does it ask for anything in the body? If not, the body may be of any kind.
+    pub reads_body: bool,
     /// How its requests are split, if its provider batches.
     pub batch: Option<Batch>,
     /// The label of its verification scheme, with a mark if it does not cover the body (A2).
@@ -73,6 +75,7 @@ impl Source {
                 .collect(),
             body_varies: config.body_varies,
         };
+        let reads_body = fields.iter().any(|field| !field.is_header()) || config.batch.is_some();
         let batch = config
             .batch
             .as_deref()
@@ -87,6 +90,7 @@ impl Source {
             fields,
             ladder,
             slots,
+            reads_body,
             batch,
             scheme_label,
             refused: Refused::default(),

@@ -61,7 +61,7 @@ error[H0119]: `x` is not an address to listen on
 error[H0102]: unknown field `stor` at the top level
  --> hapax.toml:2:1
   |
-2 | stor = \"***\"
+2 | stor = 1
   | ^^^^
   = help: did you mean `store`?
   = more: hapax explain H0102
@@ -93,7 +93,18 @@ fn a_file_that_is_named_has_to_be_there() {
         "{}",
         ran.stdout
     );
-    // Without a name, no file means the defaults; that no source is configured is worth a word.
-    let ran = run(dir.path(), &["check"]).expect_exit(0);
-    assert!(ran.stdout.contains("warning[H0125]"), "{}", ran.stdout);
+    let none = "\
+error[H0108]: there is no hapax.toml in this folder
+  = help: name one with --config, or run `hapax init`
+  = more: hapax explain H0108
+";
+    let ran = run(dir.path(), &["check"]).expect_exit(1);
+    assert_eq!(ran.stdout, format!("{none}\n1 error\n"));
+    for args in [
+        &["send", "demo"][..],
+        &["verify", "demo", "--headers", "h", "--body", "b"],
+    ] {
+        let ran = run(dir.path(), args).expect_exit(1);
+        assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", none));
+    }
 }

@@ -14,6 +14,8 @@ fn what_init_writes_is_a_config_that_works() {
         "{}",
         ran.stderr
     );
+    let last = ran.stderr.lines().last().expect("a line");
+    assert!(last.contains("HAPAX_TOKEN=… hapax events list"), "{last}");
     let made = dir.path().join("new/folder");
     let ran = run(&made, &["check"]).expect_exit(0);
     assert_eq!(ran.stdout, "ok: 1 source: demo (stripe)\n");

@@ -109,12 +109,23 @@ fn one_event_sent_three_times_is_one_event() {
     assert_eq!(list["data"].as_array().map(Vec::len), Some(1), "{list:#}");
     assert_eq!(list["data"][0]["id"], id);
     let table = served.ask(dir, &["events", "list"]).expect_exit(0);
-    assert!(table.stdout.starts_with("ID "), "{}", table.stdout);
-    assert!(
-        table.stdout.contains(id),
-        "an id is never broken over lines: {}",
+    let lines: Vec<Vec<&str>> = table
+        .stdout
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    let [heads, event] = &lines[..] else {
+        panic!("one line for the one event: {}", table.stdout);
+    };
+    assert_eq!(
+        heads.join(" "),
+        "ID SOURCE TYPE KEY STATUS RECEIVED SEEN",
+        "{}",
         table.stdout
     );
+    assert_eq!((event[0], event[1], event[2]), (id, "demo", "invoice.paid"));
+    assert_eq!(event[3], list["data"][0]["key"]);
+    assert_eq!((event[5].len(), event[6].len(), event[7]), (10, 8, "3"));
     let shown = served
         .ask(dir, &["events", "show", id, "--json"])
         .expect_exit(0)
@@ -122,6 +133,116 @@ fn one_event_sent_three_times_is_one_event() {
     assert_eq!(shown["deliveries"].as_array().map(Vec::len), Some(3));
     let shown = served.ask(dir, &["events", "show", id]).expect_exit(0);
     assert!(shown.stdout.contains("deliveries\nAT "), "{}", shown.stdout);
+    let want = "\ndeliveries         3 (2 duplicates)\n";
+    assert!(shown.stdout.contains(want), "{}", shown.stdout);
+}
+
+#[test]
+fn a_list_goes_on_where_another_ended() {
+    let dir = folder(&[]);
+    let dir = dir.path();
+    run(dir, &["init"]).expect_exit(0);
+    let served = Served::start(dir);
+    for _ in 0..2 {
+        served.ask(dir, &["send", "demo"]).expect_exit(0);
+    }
+    let page = |more: &[&str]| {
+        let args = [&["events", "list", "--limit", "1", "--json"], more].concat();
+        served.ask(dir, &args).expect_exit(0).json()
+    };
+    let first = page(&[]);
+    let second = page(&["--iterator", first["iterator"].as_str().expect("more")]);
+    assert!(second["data"][0]["id"].is_string(), "{second:#}");
+    assert_ne!(first["data"][0]["id"], second["data"][0]["id"]);
+}
+
+#[test]
+fn a_type_is_honoured_in_data_of_one_s_own() {
+    let custom = "provider = \"custom\"\nsecrets = \"0123456789abcdef\"\nid = \"id\"\n";
+    let verify = "[source.verify]\nscheme = \"hmac\"\nheader = \"x-signature\"\n";
+    let config = format!(
+        "[[source]]\nname = \"head\"\n{custom}type = \"header.x-event\"\n{verify}\n[[source]]\nname = \"body\"\n{custom}type = \"event.type\"\n{verify}"
+    );
+    let dir = folder(&[
+        ("hapax.toml", &config),
+        (
+            "one.json",
+            "{\"id\": \"1\",  \"event\": {\"type\": \"old\"}}",
+        ),
+        ("two.json", "{\"id\": \"2\",  \"event\": \"old\"}"),
+    ]);
+    let dir = dir.path();
+    let served = Served::start(dir);
+    for (source, event_type, told) in [("head", "new", false), ("body", "new", true)] {
+        let sent = served.ask(
+            dir,
+            &[
+                "send", source, "--data", "one.json", "--type", event_type, "--json",
+            ],
+        );
+        let sent = sent.expect_exit(0);
+        assert_eq!(sent.stderr.contains("--type sets `event.type`"), told);
+        let id = sent.json()[0]["answer"]["eventId"].clone();
+        let id = id.as_str().expect("an id");
+        let event = served.ask(dir, &["events", "show", id, "--json"]).json();
+        assert_eq!(event["type"], "new", "{event:#}");
+    }
+    let ran = served.ask(
+        dir,
+        &["send", "body", "--data", "two.json", "--type", "new"],
+    );
+    let ran = ran.expect_exit(2);
+    let want = "something else than an object is on the way to `event.type`";
+    assert!(ran.stderr.contains(want), "{}", ran.stderr);
+}
+
+#[test]
+fn a_server_that_goes_away_leaves_the_rows_so_far() {
+    let dir = folder(&[]);
+    let dir = dir.path();
+    run(dir, &["init"]).expect_exit(0);
+    let mut served = Served::start(dir);
+    let mut command = served.client(dir);
+    command.args(["send", "demo", "--times", "10000"]);
+    let mut sending = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    // The first rows come while the rest is still being sent.
+    let mut lines = BufReader::new(sending.stdout.take().expect("piped")).lines();
+    let first: Vec<String> = lines
+        .by_ref()
+        .take(2)
+        .map(|line| line.expect("text"))
+        .collect();
+    assert_eq!(first[0], "ATTEMPT  STATUS  ANSWER");
+    assert!(first[1].starts_with("1        200     {"), "{first:?}");
+    served.child.kill().expect("killed");
+    let rows = 1 + lines.count();
+    let ended = sending.wait_with_output().expect("it ends");
+    assert_eq!(ended.status.code(), Some(5));
+    let said = String::from_utf8(ended.stderr).expect("text");
+    let want = format!("error[H0401]: {rows} of 10000 were answered; could not reach ");
+    assert!(said.starts_with(&want), "{said}");
+}
+
+#[test]
+fn without_a_config_the_server_says_so_in_one_line() {
+    let dir = folder(&[]);
+    let mut child = hapax(dir.path())
+        .args(["serve", "--listen", "127.0.0.1:0"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
+    let line = lines.next().expect("a line").expect("text");
+    child.kill().expect("killed");
+    child.wait().expect("it ends");
+    let line: serde_json::Value = serde_json::from_str(&line).expect("log lines are JSON");
+    assert_eq!(line["code"], "H0125");
+    let want = "no source is configured: every webhook is refused";
+    assert_eq!(line["message"], want);
 }
 
 #[test]
@@ -150,7 +271,20 @@ fn what_the_server_refuses_is_said_in_words() {
             .env_remove("HAPAX_TOKEN"),
     );
     let ran = ran.expect_exit(1);
-    assert!(ran.stderr.contains("set HAPAX_TOKEN"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("HAPAX_TOKEN is not set"),
+        "{}",
+        ran.stderr
+    );
+    let ran = Ran::of(
+        served
+            .client(dir)
+            .args(["events", "list"])
+            .env("HAPAX_TOKEN", "hpx_other"),
+    );
+    let ran = ran.expect_exit(1);
+    let want = "does not know this HAPAX_TOKEN";
+    assert!(ran.stderr.contains(want), "{}", ran.stderr);
 }
 
 #[test]

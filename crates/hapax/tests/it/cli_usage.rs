@@ -15,6 +15,7 @@ fn wrong_usage_exits_with_2() {
         &["send", "demo", "--forge", "--late"],
         &["events", "list", "--limit", "0"],
         &["events", "list", "--since", "yesterday"],
+        &["events", "list", "--since", "1h", "--until", "2h"],
         &["verify", "demo"],
     ] {
         let ran = run(dir.path(), args).expect_exit(2);
@@ -52,7 +53,7 @@ fn a_flag_beats_the_environment() {
     command
         .args(["serve", "--listen", "nowhere"])
         .env("HAPAX_LISTEN", "127.0.0.1:0");
-    let ran = Ran::of(&mut command).expect_exit(1);
+    let ran = Ran::of(&mut command).expect_exit(2);
     assert!(ran.stderr.contains(" --> --listen\n"), "{}", ran.stderr);
     assert!(
         ran.stderr.contains("error[H0119]: `nowhere`"),
@@ -83,6 +84,78 @@ fn nobody_there_exits_with_5() {
 }
 
 #[test]
+fn why_nobody_can_be_reached_is_said() {
+    // It takes the client's first words for an HTTP request, and says in plain text what it thinks of them.
+    let plain = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = plain.local_addr().expect("an address");
+    let plain = std::thread::spawn(move || {
+        let (mut stream, _) = plain.accept().expect("a client");
+        let answer = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n";
+        std::io::Write::write_all(&mut stream, answer).expect("written");
+        let mut rest = Vec::new();
+        let _ = std::io::Read::read_to_end(&mut stream, &mut rest);
+    });
+    let dir = folder(&[]);
+    for (url, want) in [
+        (
+            "http://no.such.host.invalid:8080".to_owned(),
+            "(the name no.such.host.invalid cannot be resolved)",
+        ),
+        (
+            format!("https://{address}"),
+            "(TLS failed; does this port speak plain http?)",
+        ),
+    ] {
+        let mut command = hapax(dir.path());
+        command.args(["events", "list"]).env("HAPAX_URL", &url);
+        let ran = Ran::of(&mut command).expect_exit(5);
+        assert!(ran.stderr.contains(want), "{}", ran.stderr);
+    }
+    plain.join().expect("it ends");
+}
+
+#[test]
+fn a_server_that_cannot_start_says_what_to_do() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let taken = taken.local_addr().expect("an address").to_string();
+    let closed = TcpSocket::new_v4().expect("a socket");
+    let free = "127.0.0.1:0".parse().expect("an address");
+    closed.bind(free).expect("a port");
+    let postgres = closed.local_addr().expect("an address");
+    let url = format!("postgres://user:hush@{postgres}/db");
+    let text = "This is a text, and long enough to be something else than an empty database. ";
+    let dir = folder(&[("text.db", &text.repeat(20))]);
+    for (args, wants) in [
+        (
+            ["--listen", &taken, "--store", "sqlite:a.db"],
+            ["could not start: ", "another process listens there"],
+        ),
+        (
+            ["--listen", "127.0.0.1:0", "--store", "sqlite:text.db"],
+            ["not a database", "text.db is something else"],
+        ),
+        (
+            ["--listen", "127.0.0.1:0", "--store", "sqlite:nope/a.db"],
+            ["could not start: ", "make nope first"],
+        ),
+        (
+            ["--listen", "127.0.0.1:0", "--store", &url],
+            [
+                &format!("could not start: PostgreSQL at {postgres}: "),
+                "look whether it runs there",
+            ],
+        ),
+    ] {
+        let ran = run(dir.path(), &[&["serve"], &args[..]].concat()).expect_exit(1);
+        for want in wants {
+            assert!(ran.stderr.contains(want), "{want}: {}", ran.stderr);
+        }
+        assert!(ran.stderr.contains("error[H0407]"), "{}", ran.stderr);
+        assert!(!ran.stderr.contains("hush"), "{}", ran.stderr);
+    }
+}
+
+#[test]
 fn what_cannot_be_sent_is_said_before_anything_is_sent() {
     let config = "[[source]]\nname = \"gh\"\nprovider = \"github\"\nsecrets = \"0123456789abcdef\"\n\n[[source]]\nname = \"open\"\nprovider = \"unverified\"\n";
     let dir = folder(&[("hapax.toml", config)]);
@@ -99,6 +172,17 @@ fn what_cannot_be_sent_is_said_before_anything_is_sent() {
         let ran = run(dir.path(), args).expect_exit(2);
         assert!(ran.stderr.contains(want), "{}", ran.stderr);
     }
+    let data = |name: &str, text: &str| {
+        std::fs::write(dir.path().join(name), text).expect("written");
+    };
+    data("form", "a=b");
+    let ran = run(
+        dir.path(),
+        &["send", "open", "--data", "form", "--type", "t"],
+    )
+    .expect_exit(2);
+    let want = "--type cannot be set for `open`: nothing says where the type stands";
+    assert!(ran.stderr.contains(want), "{}", ran.stderr);
     let ran = run(dir.path(), &["send", "hg"]).expect_exit(4);
     assert!(ran.stderr.contains("error[H0403]"), "{}", ran.stderr);
 }

@@ -54,7 +54,7 @@ fn a_good_request_verifies_without_the_secrets_of_other_sources() {
     let ran = verify(&headers("whsec_the_secret"), BODY, &["--at", AT]).expect_exit(0);
     assert_eq!(
         ran.stdout,
-        "verifies: stripe by hmac-sha256, secret 2, signed at 2026-01-31T12:00:00Z; covers: body\n"
+        "verifies: stripe by hmac-sha256, secrets[1], signed at 2026-01-31T12:00:00Z; covers: body\n"
     );
     let json = verify(&headers("whsec_the_secret"), BODY, &["--at", AT, "--json"])
         .expect_exit(0)
@@ -63,6 +63,14 @@ fn a_good_request_verifies_without_the_secrets_of_other_sources() {
         (&json["verifies"], &json["secretIndex"]),
         (&true.into(), &1.into())
     );
+    assert_eq!(json["signedAt"], "2026-01-31T12:00:00Z");
+    let ran = verify(&headers("whsec_the_secret"), BODY, &["--at", "monday"]).expect_exit(2);
+    assert!(
+        ran.stderr.contains("--at `monday` is neither a time"),
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.stderr.contains("write 2026-01-31T12:00:00Z"));
 }
 
 #[test]

@@ -72,6 +72,7 @@ pub(crate) fn brief(problem: &Problem) -> String {
     let place = match &problem.place {
         Place::File { line, column, .. } => format!("{line}:{column}"),
         Place::Named(name) => name.clone(),
+        Place::Nowhere => "nowhere".to_owned(),
     };
     format!(
         "{} {place} {} | {}",

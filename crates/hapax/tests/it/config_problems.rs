@@ -245,9 +245,9 @@ fn names_providers_and_secrets() {
         (
             "stripe",
             "secrets = [\"env:SECRET\", \"short\"]",
-            "H0113 4:26 secret 2 is shorter than 8 bytes",
+            "H0113 4:26 secrets[1] is shorter than 8 bytes",
         ),
-        ("stripe", "secrets = \"\"", "H0113 4:11 secret 1 is empty"),
+        ("stripe", "secrets = \"\"", "H0113 4:11 secrets[0] is empty"),
         (
             "stripe",
             "secrets = \"env:NOPE\"",
@@ -291,6 +291,81 @@ fn names_providers_and_secrets() {
 }
 
 #[test]
+fn one_mistake_hides_no_other_and_is_said_once() {
+    let with = |name: &str, provider: &str, more: &str| {
+        format!("[[source]]\n{name}\nprovider = \"{provider}\"\n{more}\n")
+    };
+    let (name, fine) = ("name = \"a\"", "secrets = \"env:SECRET\"");
+    says(
+        &with(
+            name,
+            "stripe",
+            "secrets = [\"\", \"env:SECRET\", \"short\", \"env:NOPE\"]",
+        ),
+        &[
+            "H0113 4:12 secrets[0] is empty",
+            "H0113 4:30 secrets[2] is shorter",
+            "H0106 4:39",
+        ],
+    );
+    // What can be judged without the provider is.
+    says(
+        &with(
+            name,
+            "strpe",
+            "secrets = [\"env:NOPE\", \"short\"]\nretain = { payload = \"9d\", identity = \"8d\" }",
+        ),
+        &[
+            "H0112 3:12",
+            "H0106 4:12",
+            "H0113 4:24 secrets[1] is shorter than 8 bytes",
+            "H0115 5:38 identities are forgotten after 8d, before their payloads (9d)",
+        ],
+    );
+    says(
+        &with(
+            name,
+            "strpe",
+            &format!("{fine}\nretain = {{ payload = \"1h\", identity = \"1h\" }}"),
+        ),
+        &["H0112 3:12"],
+    );
+    says(
+        &with(
+            name,
+            "custom",
+            "secrets = \"short\"\n[source.verify]\nscheme = \"md5\"",
+        ),
+        &["H0113 4:11 secrets[0]", "H0117 6:10"],
+    );
+    // What is there, wrong or misspelt, is not missing.
+    for (text, want) in [
+        (
+            with("name = 5", "stripe", fine),
+            "H0103 2:8 `name` is an integer",
+        ),
+        (
+            with("nme = \"a\"", "stripe", fine),
+            "H0102 2:1 unknown field `nme` in [[source]] | did you mean `name`?",
+        ),
+        (
+            with(name, "stripe", "secret = \"env:SECRET\""),
+            "H0102 4:1 unknown field `secret` in [[source]] | did you mean `secrets`?",
+        ),
+        (
+            with(
+                name,
+                "custom",
+                &format!("{fine}\n[source.verfy]\nscheme = \"hmac\""),
+            ),
+            "H0102 5:9 unknown field `verfy` in [[source]] | did you mean `verify`?",
+        ),
+    ] {
+        says(&text, &[want]);
+    }
+}
+
+#[test]
 fn a_custom_scheme() {
     let custom = |verify: &str| {
         format!(
@@ -304,15 +379,15 @@ fn a_custom_scheme() {
         ),
         (
             "header = \"s\"",
-            "H0117 5:1 [source.verify]: missing field `scheme`",
+            "H0117 5:1 [source.verify] has no `scheme`",
         ),
         (
             "scheme = \"md5\"",
-            "H0117 6:10 [source.verify]: unknown variant `md5`",
+            "H0117 6:10 `md5` is not a `scheme` for [source.verify] | write one of: hmac, token, basic, ed25519, ecdsa-p256, rsa, jwt",
         ),
         (
             "scheme = \"env:WRONG\"",
-            "H0117 6:10 [source.verify]: unknown variant `the value of `env:WRONG``",
+            "H0117 6:10 the value of `env:WRONG` is not a `scheme`",
         ),
         (
             "scheme = \"hmac\"\nheader = \"s\"\nalgorithm = \"md5\"",
@@ -320,7 +395,7 @@ fn a_custom_scheme() {
         ),
         (
             "scheme = \"hmac\"\nheader = 5",
-            "H0117 7:10 [source.verify]: invalid type",
+            "H0117 7:10 `header` in [source.verify]: invalid type",
         ),
         (
             "scheme = \"basic\"\nheader = \"s\"",
@@ -339,7 +414,7 @@ fn a_custom_scheme() {
         &[
             "H0102 7:1 unknown field `headr` in [source.verify] | did you mean `header`?",
             "H0102 8:15 unknown field `heder` in [source.verify] | did you mean `header`?",
-            "H0117 8:35 [source.verify]: unknown variant `q`",
+            "H0117 8:35 `q` is not a `unit` for [source.verify]",
         ],
     );
 }

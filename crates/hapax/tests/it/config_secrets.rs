@@ -35,6 +35,11 @@ fn secrets_are_never_shown() {
         format!("[admin]\ntoken = \"{HUSH}\"\n"),
         format!("[admin]\ntoken = [\"{HUSH}\"]\n"),
         format!("[admin]\ntokn = \"{HUSH}\"\n"),
+        format!("stor = \"postgres://user:{HUSH}@host/db\"\n"),
+        format!("store = \"postgre:host?password={HUSH}\"\n"),
+        format!("api_key = \"{HUSH}\"\n"),
+        format!("x = {{ y = [{{ password = \"{HUSH}\" }}] }}\n"),
+        format!("effect = [{{ name = \"x\", secret = \"{HUSH}\" }}]\n"),
         format!("admin = \"{HUSH}\"\n"),
         format!("admin = {{ token = \"{HUSH}\", x = 1 }}\n"),
         // A problem on the same line, and a secret in another field or under another name.
@@ -53,6 +58,18 @@ fn secrets_are_never_shown() {
     for text in texts {
         let said = everything_said(&text);
         assert!(!said.contains(HUSH), "{text}\n{said}");
+    }
+}
+
+#[test]
+fn what_is_no_secret_is_shown() {
+    for text in [
+        "lisen = \"127.0.0.1:80\"",
+        "store = \"hapax.db\"",
+        "zebra = 5",
+    ] {
+        let said = everything_said(&format!("{text}\n"));
+        assert!(said.contains(&format!("1 | {text}\n")), "{said}");
     }
 }
 

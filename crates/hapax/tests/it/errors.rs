@@ -38,7 +38,9 @@ fn pages() -> BTreeSet<String> {
             .expect("text")
             .to_owned()
     };
-    files(&folder).into_iter().map(name).collect()
+    let mut pages: BTreeSet<String> = files(&folder).into_iter().map(name).collect();
+    assert!(pages.remove("README"), "the index is there");
+    pages
 }
 
 #[test]
@@ -63,6 +65,22 @@ fn every_code_in_the_source_has_a_page_and_every_page_is_listed() {
         listed, pages,
         "cli/pages.rs and docs/errors have the same pages"
     );
+}
+
+#[test]
+fn the_index_lists_every_page_with_its_title() {
+    let folder = crate_folder().join("../../docs/errors");
+    let index = std::fs::read_to_string(folder.join("README.md")).expect("text");
+    let listed: Vec<&str> = index
+        .lines()
+        .filter(|line| line.starts_with("- "))
+        .collect();
+    let pages = run(crate_folder(), &["explain"]).expect_exit(0).stdout;
+    let want = pages.lines().map(|line| {
+        let (code, title) = line.split_once("  ").expect("a code and a title");
+        format!("- [{code}]({code}.md): {title}")
+    });
+    assert_eq!(listed, want.collect::<Vec<_>>());
 }
 
 #[test]
@@ -92,5 +110,8 @@ fn an_unknown_code_names_the_nearest() {
         ran.stderr
     );
     assert!(ran.stderr.contains("the nearest is H02"), "{}", ran.stderr);
-    run(crate_folder(), &["explain", "h0204"]).expect_exit(0);
+    for short in ["h0204", "h204", "204"] {
+        let ran = run(crate_folder(), &["explain", short]).expect_exit(0);
+        assert!(ran.stdout.starts_with("# H0204: "), "{short}");
+    }
 }

@@ -30,6 +30,11 @@ name = "social"
 provider = "meta"
 secrets = "an app secret of some length"
 verify_token = "a token that we chose"
+
+[[source]]
+name = "birds"
+provider = "x"
+secrets = "a consumer secret of some length"
 "#;
 
 fn site() -> Site {
@@ -319,6 +324,11 @@ fn the_api_wants_the_token_and_says_what_is_wrong() {
             401,
             "H0301",
         ),
+        (
+            "GET /api/v1/nowhere HTTP/1.1\r\nhost: x\r\nauthorization: bearer 0123456789abcdef0123456789abcdef\r\n\r\n",
+            404,
+            "H0302",
+        ),
         ("GET /nowhere HTTP/1.1\r\nhost: x\r\n\r\n", 404, "H0302"),
         ("DELETE /healthz HTTP/1.1\r\nhost: x\r\n\r\n", 405, "H0305"),
     ];
@@ -395,4 +405,65 @@ fn lists_page_both_ways_and_filter() {
         ids(&server.get("/api/v1/event?source=billing").json()),
         [""; 0]
     );
+}
+
+#[test]
+fn an_unsigned_content_type_does_not_change_what_identifies_an_event() {
+    let site = site();
+    let server = site.start();
+    let body = json!({"type": "paid", "data": {"id": "a"}}).to_string();
+    let first = post(&server, "keyed", &[TOKEN, JSON], &body).json();
+    for other in [
+        "application/x-www-form-urlencoded",
+        "text/plain",
+        "application/xml",
+        "",
+    ] {
+        let again = post(&server, "keyed", &[TOKEN, ("content-type", other)], &body).json();
+        assert_eq!(
+            (&again["duplicate"], &again["eventId"]),
+            (&json!(true), &first["eventId"]),
+            "{other}"
+        );
+    }
+    let unreadable = post(
+        &server,
+        "keyed",
+        &[TOKEN, ("content-type", "application/x-www-form-urlencoded")],
+        "not json",
+    );
+    assert_eq!(unreadable.json()["needsReview"], true);
+}
+
+#[test]
+fn the_answer_to_a_challenge_signs_no_event() {
+    let site = site();
+    let server = site.start();
+    let asked = b"GET /in/birds?crc_token=1234 HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    let answer = server.ask(asked).json();
+    let token = answer["response_token"].as_str().expect("an answer");
+    let header = ("x-twitter-webhooks-signature", token);
+    assert_eq!(post(&server, "birds", &[header], "1234").status, 401);
+    assert_eq!(server.get("/api/v1/event").json()["data"], json!([]));
+}
+
+#[test]
+fn only_post_makes_events_whatever_the_source() {
+    let site = site();
+    let server = site.start();
+    for source in ["keyed", "nobody"] {
+        for method in ["GET", "PUT", "DELETE"] {
+            let request = format!(
+                "{method} /in/{source} HTTP/1.1\r\nhost: localhost\r\n{}: {}\r\ncontent-length: 2\r\n\r\n{{}}",
+                TOKEN.0, TOKEN.1
+            );
+            let answer = server.ask(request.as_bytes());
+            assert_eq!(
+                (answer.status, answer.header("allow")),
+                (405, Some("POST")),
+                "{method} {source}"
+            );
+        }
+    }
+    assert_eq!(server.get("/api/v1/event").json()["data"], json!([]));
 }

@@ -6,7 +6,6 @@ use std::collections::HashMap;
 
 use hapax_ledger::effect::{Repeat, SkipReason};
 use hapax_ledger::id::{EffectId, EventId};
-use hapax_ledger::key::{KeyHash, KeyKind};
 use hapax_ledger::lease::Fence;
 use hapax_ledger::outcome::{Lost, NotSent, Outcome};
 use hapax_ledger::retry::Next;
@@ -14,9 +13,10 @@ use hapax_ledger::time::{Span, Time};
 use proptest::prelude::*;
 
 use super::super::sample::{Dial, Subject, at};
+use super::super::worker::{claim_as, planned, rescue};
 use super::Pair;
 use crate::nouns::{
-    Born, ClaimAsk, Claimed, Effect, EffectDetail, EventDetail, Move, NewEffect, Receipt, Receipted,
+    Born, Claimed, Effect, EffectDetail, EventDetail, Move, NewEffect, Receipt, Receipted,
 };
 
 const NAMES: [&str; 2] = ["email", "ledger"];
@@ -39,12 +39,21 @@ pub(super) struct EffectSketch {
 /// One thing to do to the effects of both.
 #[derive(Clone, Debug)]
 pub(super) enum EffectCommand {
-    Wait { seconds: i64 },
-    Claim { node: usize },
+    Wait {
+        seconds: i64,
+    },
+    Claim {
+        node: usize,
+    },
     /// By the holder of one of the latest claims, whether or not it still holds.
-    Move { latest: usize, what: Move },
+    Move {
+        latest: usize,
+        what: Move,
+    },
     Rescue,
-    Look { nth: usize },
+    Look {
+        nth: usize,
+    },
 }
 
 pub(super) fn effect_sketch() -> impl Strategy<Value = EffectSketch> {
@@ -106,19 +115,14 @@ pub(super) fn effect_command() -> impl Strategy<Value = EffectCommand> {
 }
 
 pub(super) fn new_effect(sketch: &EffectSketch, now: Time) -> NewEffect {
-    let (name, key) = (NAMES[sketch.name], KEYS[sketch.key]);
     NewEffect {
-        name: name.into(),
-        key: key.into(),
-        key_hash: KeyHash::of(KeyKind::Effect, name, key),
-        repeat: REPEATS[sketch.repeat],
-        lane: "lane".into(),
         not_before: now + Span::from_secs(sketch.delay),
         attempts_max: 2,
         born: sketch.born.then(|| Born {
             node: "birthplace".into(),
             lease: LEASE,
         }),
+        ..planned(NAMES[sketch.name], KEYS[sketch.key], REPEATS[sketch.repeat])
     }
 }
 
@@ -195,7 +199,8 @@ impl Pair {
     pub(super) async fn named_receipt(&mut self, theirs: Receipt, ours: &Receipt) -> Receipt {
         if theirs.sighting == Receipted::New {
             let own = async |store: &Subject, event: EventId| -> Vec<EffectId> {
-                let detail: Option<EventDetail> = store.event(event).await.expect("the store reads");
+                let detail: Option<EventDetail> =
+                    store.event(event).await.expect("the store reads");
                 let effects = detail.into_iter().flat_map(|detail| detail.effects);
                 effects
                     .filter(|effect| effect.event == event)
@@ -238,11 +243,11 @@ impl Pair {
 
     async fn claim(&mut self, node: &str) {
         let mut theirs = Vec::new();
-        for effect in claim_all(&self.store, node).await {
+        for effect in claim_as(&self.store, node, EVERYTHING, LEASE).await {
             self.remember(&effect);
             theirs.push(self.named_effect(effect));
         }
-        let mut ours = claim_all(&self.model, node).await;
+        let mut ours = claim_as(&self.model, node, EVERYTHING, LEASE).await;
         theirs.sort_by_key(|effect| effect.id);
         ours.sort_by_key(|effect| effect.id);
         assert_eq!(theirs, ours, "claimed");
@@ -280,27 +285,4 @@ impl Pair {
             self.look_at_effect(nth).await;
         }
     }
-}
-
-async fn claim_all(store: &Subject, node: &str) -> Vec<Effect> {
-    let mut effects = Vec::new();
-    for shard in 0..store.shards() {
-        let ask = ClaimAsk {
-            shard,
-            node: node.into(),
-            limit: EVERYTHING,
-            lease: LEASE,
-        };
-        let claimed = store.claim(ask).await.expect("the store claims");
-        effects.extend(claimed.into_iter().map(|claimed| claimed.effect));
-    }
-    effects
-}
-
-async fn rescue(store: &Subject) -> u32 {
-    let mut freed = 0;
-    for shard in 0..store.shards() {
-        freed += store.rescue(shard).await.expect("the store rescues");
-    }
-    freed
 }

@@ -72,22 +72,28 @@ fn to_body(api: &Api, source: &Source) -> SourceBody {
 /// `GET /source/{name}/refused`
 pub async fn refused(State(api): State<Api>, Path(name): Path<String>) -> impl IntoResponse {
     let sources = api.inbox.sources();
-    let Some(source) = sources.get(&name) else {
+    let Some(source) = sources.get(&name).cloned() else {
         return problem(answer::NOT_FOUND);
     };
-    let data = source
-        .refused
-        .latest()
-        .into_iter()
-        .map(|request| explain(source, &request))
-        .collect();
-    answer::json(StatusCode::OK, &DataBody { data })
+    // Finding a likely cause tries hundreds of variants of a signature: not on the threads that answer requests.
+    let work = tokio::task::spawn_blocking(move || {
+        let latest = source.refused.latest();
+        let explained = latest.into_iter().map(|request| {
+            let url = sources.public_url(&request.target);
+            explain(&source, &request, url.as_deref())
+        });
+        explained.collect()
+    });
+    match work.await {
+        Ok(data) => answer::json(StatusCode::OK, &DataBody { data }),
+        Err(_) => problem(answer::UNAVAILABLE),
+    }
 }
 
-fn explain(source: &Source, request: &RefusedRequest) -> RefusedBody {
+fn explain(source: &Source, request: &RefusedRequest, url: Option<&str>) -> RefusedBody {
     let view = hapax_verify::Request {
-        method: "POST",
-        url: None,
+        method: &request.method,
+        url,
         headers: &request.headers,
         body: request.body.as_deref().unwrap_or_default(),
         now: request.at.micros(),

@@ -178,7 +178,7 @@ fn sqlite_stats(site: &Site) -> StoreStats {
     let clock = std::sync::Arc::new(|| Time::from_micros(0));
     let options = Options {
         clock,
-        new_store_id: [0; 16],
+        nonce: [0; 16],
         disk: DiskLimits::default(),
     };
     let store = SqliteStore::open(&site.data().join("hapax.db"), options).expect("the store opens");
