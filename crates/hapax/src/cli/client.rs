@@ -274,9 +274,11 @@ fn tls_words(cause: &(dyn Error + 'static)) -> Option<String> {
     if io.to_string() == "tls handshake eof" {
         return Some(PLAIN_HTTP.to_owned());
     }
-    match io.get_ref()?.downcast_ref::<rustls::Error>()? {
-        error @ rustls::Error::InvalidCertificate(_) => Some(format!("TLS failed: {error}")),
-        _ => Some(PLAIN_HTTP.to_owned()),
+    let inner = io.get_ref()?;
+    match inner.downcast_ref::<rustls::Error>() {
+        Some(error @ rustls::Error::InvalidCertificate(_)) => Some(format!("TLS failed: {error}")),
+        Some(_) => Some(PLAIN_HTTP.to_owned()),
+        None => tls_words(inner),
     }
 }
 

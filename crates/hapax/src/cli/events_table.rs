@@ -23,8 +23,8 @@ const LIST_STEPS: [Step; 6] = [
     Step::Shrink("KEY", 12),
     Step::Drop("SOURCE"),
     Step::Shrink("TYPE", 12),
-    Step::Drop("KEY"),
     Step::Drop("RECEIVED"),
+    Step::Drop("KEY"),
     Step::Drop("SEEN"),
 ];
 

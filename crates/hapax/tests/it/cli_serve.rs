@@ -138,11 +138,14 @@ fn one_event_sent_three_times_is_one_event() {
 }
 
 #[test]
-fn a_list_goes_on_where_another_ended() {
+fn a_list_goes_on_where_another_ended_and_a_store_has_one_server() {
     let dir = folder(&[]);
     let dir = dir.path();
     run(dir, &["init"]).expect_exit(0);
     let served = Served::start(dir);
+    let second = run(dir, &["serve", "--listen", "127.0.0.1:0"]).expect_exit(1);
+    let want = "one process holds a store";
+    assert!(second.stderr.contains(want), "{}", second.stderr);
     for _ in 0..2 {
         served.ask(dir, &["send", "demo"]).expect_exit(0);
     }

@@ -319,7 +319,7 @@ fn one_mistake_hides_no_other_and_is_said_once() {
             "H0112 3:12",
             "H0106 4:12",
             "H0113 4:24 secrets[1] is shorter than 8 bytes",
-            "H0115 5:38 identities are forgotten after 8d, before their payloads (9d)",
+            "H0115 5:39 identities are forgotten after 8d, before their payloads (9d)",
         ],
     );
     says(
