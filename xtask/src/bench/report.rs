@@ -180,6 +180,8 @@ mod tests {
             round_ms: 1000,
             warmup_ms: 0,
             body_bytes: 1024,
+            fill: 0,
+            no_postgres: true,
         };
         let report = Report::new("x".to_owned(), load, vec![row("a", &[1, 2])]);
         let text = serde_json::to_string(&report).expect("numbers and text");

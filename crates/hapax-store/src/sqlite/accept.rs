@@ -266,8 +266,8 @@ fn insert_delivery(
     let conflict = latest.conflicts > before.conflicts;
     // Bytes are kept no longer than those of the event itself.
     let kept = arrival.at < known.payload_until || !known.status.is_settled();
-    let body = (conflict && kept && before.conflicts < CONFLICT_BODIES_MAX)
-        .then_some(&event.body[..]);
+    let body =
+        (conflict && kept && before.conflicts < CONFLICT_BODIES_MAX).then_some(&event.body[..]);
     tx.db
         .prepare_cached(
             "INSERT INTO delivery (seq, event, previous, n, at, outcome, conflict, conflicts, body_hash, scheme,

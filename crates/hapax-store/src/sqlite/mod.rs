@@ -1,16 +1,16 @@
 //! The embedded store: one SQLite file in WAL mode, one writer thread, and a key index beside it.
 //!
-//! - [`open`]: connections, settings, and the index brought level with the database
-//! - [`writer`]: the thread that owns the writing connection; many requests share one commit
-//! - [`group`]: what the writer knows of the open transaction
-//! - [`accept`]: what one arrival writes
-//! - [`effect`]: effects as rows; [`claim`]: claims, moves and rescues by the ledger's machine
-//! - [`read`]: lists and details, on connections of their own
-//! - [`reap`]: deleting what has expired, in small steps
-//! - [`index`]: the derived key index
-//! - [`checkpoint`]: moving the log into the database, off the writer's path
-//! - [`disk`]: the watermark and the ballast that let a full disk recover
-//! - [`migrate`]: the shape of the file
+//! - `open`: connections, settings, and the index brought level with the database
+//! - `writer`: the thread that owns the writing connection; many requests share one commit
+//! - `group`: what the writer knows of the open transaction
+//! - `accept`: what one arrival writes
+//! - `effect`: effects as rows; `claim`: claims, moves and rescues by the ledger's machine
+//! - `read`: lists and details, on connections of their own
+//! - `reap`: deleting what has expired, in small steps
+//! - `index`: the derived key index
+//! - `checkpoint`: moving the log into the database, off the writer's path
+//! - `disk`: the watermark and the ballast that let a full disk recover
+//! - `migrate`: the shape of the file
 //!
 //! **Invariant**: a row is committed and synced before anybody hears of it; the index hears of it after that.
 

@@ -117,11 +117,7 @@ pub(super) struct Opened {
 }
 
 /// Opens database and index, raises the epoch, and brings the index level with the database.
-pub(super) fn open(
-    paths: &Paths,
-    nonce: [u8; 16],
-    clock: &Clock,
-) -> Result<Opened, StoreError> {
+pub(super) fn open(paths: &Paths, nonce: [u8; 16], clock: &Clock) -> Result<Opened, StoreError> {
     let mut db = writer(paths)?;
     migrate::migrate(&mut db)?;
     let index = KeyIndex::open(&paths.index)?;
