@@ -12,13 +12,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use fjall::config::PartitioningPolicy;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions};
 use hapax_ledger::key::KeyHash;
 
 use crate::error::{StoreError, StoreErrorKind};
 
 /// Cached blocks. Small: filters answer most questions, and they are asked once per new key.
-const CACHE_BYTES: u64 = 24 * 1024 * 1024;
+const CACHE_BYTES: u64 = 32 * 1024 * 1024;
 /// Keys held in memory before they are written out as a sorted file.
 const MEMTABLE_BYTES: u64 = 8 * 1024 * 1024;
 /// Its journal may take this much before memtables are flushed.
@@ -261,12 +262,8 @@ impl Open {
             // What a crash takes from the journal's buffer is read again from the database.
             .manual_journal_persist(true)
             .open()?;
-        let keys = db.keyspace("keys", || {
-            KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES)
-        })?;
-        let latest = db.keyspace("latest", || {
-            KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES)
-        })?;
+        let keys = db.keyspace("keys", lookups)?;
+        let latest = db.keyspace("latest", lookups)?;
         let meta = db.keyspace("meta", KeyspaceCreateOptions::default)?;
         Ok(Open {
             db,
@@ -275,6 +272,15 @@ impl Open {
             meta,
         })
     }
+}
+
+/// Filters and indexes in small pieces that the cache can hold. A filter in one piece is megabytes, does not fit the cache, and
+/// is read and checked whole for every key that is asked for.
+fn lookups() -> KeyspaceCreateOptions {
+    KeyspaceCreateOptions::default()
+        .max_memtable_size(MEMTABLE_BYTES)
+        .filter_block_partitioning_policy(PartitioningPolicy::all(true))
+        .index_block_partitioning_policy(PartitioningPolicy::all(true))
 }
 
 /// Says nothing against the files: there is no space now, or they are still held. A whole index is not thrown away for that.
