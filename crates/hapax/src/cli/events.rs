@@ -163,13 +163,15 @@ async fn list(
             .as_array_mut()
             .map(std::mem::take)
             .unwrap_or_default();
-        // A page without rows must not be asked for again, whatever it says.
-        let done = page["done"].as_bool().unwrap_or(true) || data.is_empty();
+        let next = page["iterator"].as_str().map(str::to_owned);
+        // A page may have no rows and go on all the same: the server looks at so many at a time. Only a list that does not
+        // move must not be asked again.
+        let done = page["done"].as_bool().unwrap_or(true) || next == iterator;
         rows.extend(data);
         if first.is_null() {
             first = page["prevIterator"].take();
         }
-        iterator = page["iterator"].as_str().map(str::to_owned);
+        iterator = next;
         if done || iterator.is_none() || rows.len() >= limit {
             return Ok(
                 json!({"data": rows, "iterator": iterator, "prevIterator": first, "done": done}),

@@ -1,6 +1,7 @@
 //! What users see of the program, in one binary.
 
 mod cli_check;
+mod cli_events;
 mod cli_init;
 mod cli_serve;
 mod cli_usage;
