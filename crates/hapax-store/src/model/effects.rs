@@ -123,25 +123,7 @@ impl Effects {
         let Some(row) = self.rows.get_mut(&id) else {
             return Moved::NoEffect;
         };
-        let wanted = match what {
-            Move::Start => EffectStep::Start { fence, now },
-            Move::Extend(lease) => EffectStep::Extend {
-                fence,
-                now,
-                until: now + lease,
-            },
-            Move::Release(after) => EffectStep::Release {
-                fence,
-                due: now + after,
-            },
-            Move::Settle(outcome, next) => EffectStep::Settle {
-                fence,
-                now,
-                outcome,
-                next,
-            },
-            Move::Skip(reason) => EffectStep::SkipClaimed { fence, reason },
-        };
+        let wanted = what.step(fence, now);
         match (step(&row.effect.record, &wanted), what) {
             (Ok(change), Move::Settle(outcome, _)) => row.end(now, outcome, change),
             (Ok(change), Move::Start) => {

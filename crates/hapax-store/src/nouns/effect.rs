@@ -8,7 +8,7 @@ use hapax_ledger::lease::Fence;
 use hapax_ledger::outcome::Outcome;
 use hapax_ledger::retry::Next;
 use hapax_ledger::time::{Span, Time};
-use hapax_ledger::transition::{Change, Rejected};
+use hapax_ledger::transition::{Change, EffectStep, Rejected};
 
 /// A node asking for work.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +36,31 @@ pub enum Move {
     Settle(Outcome, Next),
     /// Not carry it out.
     Skip(SkipReason),
+}
+
+impl Move {
+    /// The step of the ledger's machine that it asks for, at this time by the store's clock.
+    pub(crate) fn step(self, fence: Fence, now: Time) -> EffectStep {
+        match self {
+            Move::Start => EffectStep::Start { fence, now },
+            Move::Extend(lease) => EffectStep::Extend {
+                fence,
+                now,
+                until: now + lease,
+            },
+            Move::Release(after) => EffectStep::Release {
+                fence,
+                due: now + after,
+            },
+            Move::Settle(outcome, next) => EffectStep::Settle {
+                fence,
+                now,
+                outcome,
+                next,
+            },
+            Move::Skip(reason) => EffectStep::SkipClaimed { fence, reason },
+        }
+    }
 }
 
 /// What became of a move.

@@ -85,25 +85,7 @@ impl Hand {
         let Some(held) = self.held.get_mut(&id) else {
             return Moved::NoEffect;
         };
-        let wanted = match what {
-            Move::Start => EffectStep::Start { fence, now },
-            Move::Extend(lease) => EffectStep::Extend {
-                fence,
-                now,
-                until: now + lease,
-            },
-            Move::Release(after) => EffectStep::Release {
-                fence,
-                due: now + after,
-            },
-            Move::Settle(outcome, next) => EffectStep::Settle {
-                fence,
-                now,
-                outcome,
-                next,
-            },
-            Move::Skip(reason) => EffectStep::SkipClaimed { fence, reason },
-        };
+        let wanted = what.step(fence, now);
         match (step(&held.effect.record, &wanted), what) {
             (Ok(change), Move::Settle(outcome, _)) => self.end(id, outcome, change),
             (Ok(change), Move::Start) => {

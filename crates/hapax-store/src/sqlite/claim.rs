@@ -63,25 +63,7 @@ pub(super) fn advance(
         return Ok(Moved::NoEffect);
     };
     let now = tx.now;
-    let wanted = match what {
-        Move::Start => EffectStep::Start { fence, now },
-        Move::Extend(lease) => EffectStep::Extend {
-            fence,
-            now,
-            until: now + lease,
-        },
-        Move::Release(after) => EffectStep::Release {
-            fence,
-            due: now + after,
-        },
-        Move::Settle(outcome, next) => EffectStep::Settle {
-            fence,
-            now,
-            outcome,
-            next,
-        },
-        Move::Skip(reason) => EffectStep::SkipClaimed { fence, reason },
-    };
+    let wanted = what.step(fence, now);
     let change = match step(&held.effect.record, &wanted) {
         Ok(change) => change,
         Err(rejected) => {
