@@ -8,8 +8,8 @@ use super::pool::Pool;
 use super::{Options, migrate, tls};
 use crate::error::{StoreError, StoreErrorKind};
 
-/// Connections that accept. Two keep the server busy while one of them waits for its disk; a third made the groups smaller and
-/// the whole slower, since each group costs the server a parse and a plan.
+/// Connections that accept. Two keep the server busy while one of them waits for its disk; a third showed no gain beyond
+/// the noise, and makes the groups smaller, each of which costs the server a parse and a plan.
 pub(super) const WRITERS: usize = 2;
 /// Lanes that carry out moves of effects. Two, so that one group is put together while the other commits.
 pub(super) const MOVERS: usize = 2;
