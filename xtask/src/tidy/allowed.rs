@@ -58,12 +58,24 @@ pub(super) const ALLOWED: &[Allowed] = &[
         "SQLite is given one row at a time",
     ),
     only_here(
+        "crates/hapax-store/src/postgres/direct.rs",
+        "connections to a server",
+    ),
+    only_here(
+        "crates/hapax-store/src/postgres/expired.rs",
+        "SQLite deletes beside its round",
+    ),
+    only_here(
         "crates/hapax-store/src/postgres/fault.rs",
         "what a lost connection leaves open",
     ),
     only_here(
         "crates/hapax-store/src/postgres/held.rs",
         "SQLite decides beside its statements, which cost no round trip",
+    ),
+    only_here(
+        "crates/hapax-store/src/postgres/kept.rs",
+        "statements that a server knows by name",
     ),
     only_here(
         "crates/hapax-store/src/postgres/known.rs",
@@ -83,6 +95,10 @@ pub(super) const ALLOWED: &[Allowed] = &[
     ),
     only_here(
         "crates/hapax-store/src/postgres/pool.rs",
+        "connections to a server",
+    ),
+    only_here(
+        "crates/hapax-store/src/postgres/session.rs",
         "connections to a server",
     ),
     only_here(

@@ -57,7 +57,7 @@ pub(super) struct EventColumns<'a> {
     remote: Vec<Option<Text<'a>>>,
     retry_window: Vec<i64>,
     expires_at: Vec<i64>,
-    until: Vec<i64>,
+    payload_until: Vec<i64>,
     content_type: Vec<Option<Text<'a>>>,
     body: Vec<&'a [u8]>,
 }
@@ -69,7 +69,7 @@ impl<'a> EventColumns<'a> {
         for row in rows {
             columns.push_event(&row);
             columns.push_first_delivery(row.arrival);
-            columns.push_payload(row.arrival, row.event);
+            columns.push_payload(row.event);
         }
         columns
     }
@@ -104,6 +104,8 @@ impl<'a> EventColumns<'a> {
         );
         self.retry_window.push(event.keep.retry_window.micros());
         self.expires_at.push(row.expires_at.micros());
+        self.payload_until
+            .push((row.arrival.at + event.keep.payload).micros());
     }
 
     fn push_first_delivery(&mut self, arrival: &'a Arrival) {
@@ -115,8 +117,7 @@ impl<'a> EventColumns<'a> {
         self.remote.push(maybe(arrival.proof.remote.as_deref()));
     }
 
-    fn push_payload(&mut self, arrival: &Arrival, event: &'a NewEvent) {
-        self.until.push((arrival.at + event.keep.payload).micros());
+    fn push_payload(&mut self, event: &'a NewEvent) {
         self.content_type.push(maybe(event.content_type.as_deref()));
         self.body.push(&event.body);
     }
@@ -147,7 +148,7 @@ impl<'a> EventColumns<'a> {
             (&self.remote, Type::TEXT_ARRAY),
             (&self.retry_window, Type::INT8_ARRAY),
             (&self.expires_at, Type::INT8_ARRAY),
-            (&self.until, Type::INT8_ARRAY),
+            (&self.payload_until, Type::INT8_ARRAY),
             (&self.content_type, Type::TEXT_ARRAY),
             (&self.body, Type::BYTEA_ARRAY),
         ]

@@ -2,7 +2,8 @@
 //!
 //! - `open`: where the server is, and how to reach it
 //! - `migrate`: the shape of the database
-//! - `pool`: connections, and what their failures mean, with `tls`, `notice` and `fault`
+//! - `pool`: connections, each a `session`, and what their failures mean, with `tls`, `notice` and `fault`; `kept` statements where
+//!   the way is `direct`
 //! - `batch`: the batcher; many callers share one commit
 //! - `writer`: arrivals in groups: `accept` for new keys, one statement for all of them; `known` for keys that somebody holds,
 //!   decided in `decide`; `plan` for the effects that events call for
@@ -10,7 +11,7 @@
 //! - `effect`: effects as rows; `status`: where that leaves their events
 //! - `columns`, `effect_columns`, `wire`: how rows and values travel
 //! - `read`: lists and details
-//! - `reap`: deleting what has expired, in small steps
+//! - `reap`: going round in small steps, and deleting what has `expired`
 //!
 //! The schema is called `hapax` and has no other name: a setting for it would have to be built into every statement, or kept
 //! in the session, which a transaction pooler does not allow. Two stores on one server are two databases.
@@ -23,10 +24,13 @@ mod batch;
 mod claim;
 mod columns;
 mod decide;
+mod direct;
 mod effect;
 mod effect_columns;
+mod expired;
 mod fault;
 mod held;
+mod kept;
 mod known;
 mod migrate;
 mod moment;
@@ -36,6 +40,7 @@ mod plan;
 mod pool;
 mod read;
 mod reap;
+mod session;
 mod status;
 mod tls;
 mod wire;
@@ -62,6 +67,7 @@ use claim::{MoveAsk, Moves};
 use moment::LeaseClock;
 pub use open::COMMIT_WAIT;
 use pool::Pool;
+use reap::Reaper;
 use writer::Writer;
 
 /// Into how many shards rows are placed. Fixed: the number is in every row's key and in every id. Enough for as many
@@ -118,7 +124,7 @@ pub struct PostgresStore {
     writers: Pool,
     effects: Pool,
     readers: Pool,
-    entropy: Entropy,
+    reaper: Reaper,
     clock: LeaseClock,
 }
 
@@ -140,8 +146,8 @@ impl PostgresStore {
             moves: Batcher::start(&opened.effects, open::MOVERS, moves),
             writers: opened.writers,
             effects: opened.effects,
+            reaper: Reaper::new(opened.readers.clone(), &options.entropy),
             readers: opened.readers,
-            entropy: options.entropy,
             clock,
         })
     }
@@ -212,7 +218,7 @@ impl Store for PostgresStore {
     }
 
     async fn reap(&self, now: Time) -> Result<Reaped, StoreError> {
-        reap::step(&self.readers, now, &self.entropy).await
+        self.reaper.step(now).await
     }
 
     async fn ready(&self) -> Result<(), StoreError> {

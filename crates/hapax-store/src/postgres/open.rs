@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio_postgres::Config;
 
+use super::kept::Statements;
 use super::pool::Pool;
 use super::{Options, migrate, tls};
 use crate::error::{StoreError, StoreErrorKind};
@@ -46,9 +47,11 @@ pub(super) async fn open(options: &Options) -> Result<Opened, StoreError> {
             .caused_by(error)
         })?;
     let tls = tls::connector(&mut config, options.root_certificates.as_deref())?;
-    let writers = Pool::new(&config, tls.clone(), options.commit_wait, WRITERS);
-    let effects = Pool::new(&config, tls.clone(), options.commit_wait, EFFECTS);
-    let readers = Pool::new(&config, tls, options.commit_wait, READERS);
+    let pool =
+        |size, statements| Pool::new(&config, tls.clone(), options.commit_wait, size, statements);
+    let writers = pool(WRITERS, Statements::Kept);
+    let effects = pool(EFFECTS, Statements::Kept);
+    let readers = pool(READERS, Statements::Anew);
     migrate::migrate(&readers, options.new_store_id).await?;
     Ok(Opened {
         writers,

@@ -1,26 +1,24 @@
 //! Connections to the server: a few, kept open, each driven by a task of ours.
 //!
-//! Our own driver, because it sees the notices (see [`super::notice`]), and our own rules for giving back: a connection on which
-//! anything failed is closed, never reused. Nothing is remembered in a session: no named statement, no `SET`, no session lock, so
-//! a transaction pooler may stand in between.
+//! Our own rules for giving back: a connection on which anything failed is closed, never reused. Nothing is remembered in a session: no `SET`, no session lock, and statements only
+//! where nobody is in between (see [`super::kept`]), so that a transaction pooler may stand there.
 
-use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{AsyncMessage, Client, Config, Connection, Row, Socket};
+use tokio_postgres::{Config, Error, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::fault::{nothing_written, of_commit, unavailable, unknown};
-use super::notice::Notices;
-use crate::error::{StoreError, StoreErrorKind};
+use super::kept::{self, Statements};
+use super::session::Session;
+use crate::error::StoreError;
 
-/// From the first packet to a usable session.
-const CONNECT_WAIT: Duration = Duration::from_secs(5);
 /// How long a caller waits for a connection that others are using.
 const TAKE_WAIT: Duration = Duration::from_secs(5);
 /// How long a statement may take that does not commit. Longer than the server's own limits in [`BEGIN`], so that it
@@ -34,18 +32,21 @@ const TCP_WAIT: Duration = Duration::from_secs(15);
 
 /// Every transaction says what it needs, since a pooler may hand it any session. The limits let locks go when a node stops in
 /// the middle, for whatever reason. All that our transactions do is look up a few rows by their keys: read as a whole, a table
-/// is at best as fast while it is small, and slow when the planner's idea of its size is an old one.
+/// is at best as fast while it is small, and slow when the planner's idea of its size is an old one. For the same reason a kept
+/// statement is planned for every use: a plan from when a table was empty walks all of it once it is full.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED;
     SET LOCAL lock_timeout = '5s';
     SET LOCAL statement_timeout = '10s';
     SET LOCAL idle_in_transaction_session_timeout = '10s';
+    SET LOCAL plan_cache_mode = force_custom_plan;
     SET LOCAL enable_seqscan = off;
+    SET LOCAL enable_bitmapscan = off;
     SET LOCAL enable_hashjoin = off;
     SET LOCAL enable_mergejoin = off;
     SET LOCAL max_parallel_workers_per_gather = 0;
     SET LOCAL jit = off";
 
-/// A value and its type: statements are sent unnamed, with their types, in one round trip.
+/// A value and its type: with the types, a statement that is sent anew takes one round trip.
 pub(super) type Param<'a> = (&'a (dyn ToSql + Sync), Type);
 
 /// A few connections.
@@ -61,19 +62,9 @@ struct Shared {
     free: Mutex<Vec<Session>>,
     permits: Arc<Semaphore>,
     stuck: Mutex<JoinSet<()>>,
-}
-
-/// One connection, and the task that drives it.
-struct Session {
-    client: Client,
-    notices: Notices,
-    driver: JoinHandle<()>,
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        self.driver.abort();
-    }
+    statements: Statements,
+    /// Statements got lost or mixed up: sessions are shared by others, whatever they look like.
+    shared_with_others: AtomicBool,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -87,6 +78,7 @@ impl Pool {
         tls: MakeRustlsConnect,
         commit_wait: Duration,
         size: usize,
+        statements: Statements,
     ) -> Pool {
         let mut config = config.clone();
         config
@@ -100,6 +92,8 @@ impl Pool {
             free: Mutex::new(Vec::with_capacity(size)),
             permits: Arc::new(Semaphore::new(size)),
             stuck: Mutex::new(JoinSet::new()),
+            statements,
+            shared_with_others: AtomicBool::new(false),
         };
         Pool {
             shared: Arc::new(shared),
@@ -113,7 +107,11 @@ impl Pool {
             .map_err(|_| unavailable("every connection to the database is in use"))?
             .map_err(|_| unavailable("the store is closed"))?;
         let kept = lock(&self.shared.free).pop();
-        let session = match kept.filter(|session| !session.client.is_closed()) {
+        let usable = match kept {
+            Some(session) => self.shared.made_ready(session).await,
+            None => None,
+        };
+        let session = match usable {
             Some(session) => session,
             None => self.shared.connect().await?,
         };
@@ -127,7 +125,7 @@ impl Pool {
     /// Reads with one statement.
     pub(super) async fn read(
         &self,
-        sql: &str,
+        sql: &'static str,
         params: &[Param<'_>],
     ) -> Result<Vec<Row>, StoreError> {
         let taken = self.take().await?;
@@ -146,59 +144,40 @@ impl Pool {
 
 impl Shared {
     async fn connect(&self) -> Result<Session, StoreError> {
-        let connecting = timeout(CONNECT_WAIT, self.config.connect(self.tls.clone()));
-        let (client, connection) = connecting
-            .await
-            .map_err(|_| unavailable("the database does not answer"))?
-            .map_err(|error| nothing_written(&error))?;
-        let notices = Notices::default();
-        let driver = tokio::spawn(drive(connection, notices.clone()));
-        let session = Session {
-            client,
-            notices,
-            driver,
-        };
-        check_settings(&session.client).await?;
+        let mut session = Session::open(&self.config, &self.tls).await?;
+        if self.keeps_statements() {
+            session.keep_statements().await;
+        }
         Ok(session)
     }
-}
 
-/// Refuses a server whose settings would make an ack a lie, or a duplicate an error.
-async fn check_settings(client: &Client) -> Result<(), StoreError> {
-    let asked = client.query_typed_one(
-        "SELECT current_setting('synchronous_commit'), current_setting('default_transaction_isolation')",
-        &[],
-    );
-    let row = timeout(STATEMENT_WAIT, asked)
-        .await
-        .map_err(|_| unavailable("the database does not answer"))?
-        .map_err(|error| nothing_written(&error))?;
-    let refuse = |what: &str| Err(StoreError::new(StoreErrorKind::Incompatible, what));
-    match (row.get(0), row.get(1)) {
-        ("off", _) => refuse(
-            "synchronous_commit is off for this role or database: what is acknowledged could be lost",
-        ),
-        (_, "read committed" | "read uncommitted") => Ok(()),
-        (_, _) => refuse(
-            "default_transaction_isolation must be `read committed` for this role or database",
-        ),
+    fn keeps_statements(&self) -> bool {
+        self.statements == Statements::Kept && !self.shared_with_others.load(Ordering::Relaxed)
     }
-}
 
-/// Moves the connection's bytes until it ends, and listens to what the server says on the side.
-async fn drive<T>(mut connection: Connection<Socket, T>, notices: Notices)
-where
-    T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
-{
-    while let Some(message) = poll_fn(|cx| connection.poll_message(cx)).await {
-        match message {
-            // Noted before the next message is looked at: the caller hears of its commit after us.
-            Ok(AsyncMessage::Notice(notice)) => notices.heard(&notice),
-            Ok(_) => {}
+    /// A session that was given back, if it can be used again.
+    async fn made_ready(&self, mut session: Session) -> Option<Session> {
+        let unfit = session.kept.is_some() && !self.keeps_statements();
+        if unfit || session.client.is_closed() {
+            return None;
+        }
+        match session.prepare_noted().await {
+            Ok(()) => Some(session),
             Err(error) => {
-                tracing::debug!(%error, "a connection to the database ended");
-                return;
+                error.iter().for_each(|error| self.heed(error));
+                None
             }
+        }
+    }
+
+    /// Gives up keeping statements if an error says that sessions are not ours alone. The session itself goes with its error.
+    fn heed(&self, error: &Error) {
+        if kept::is_not_ours(error.code()) && !self.shared_with_others.swap(true, Ordering::Relaxed)
+        {
+            tracing::warn!(
+                %error,
+                "somebody shares the sessions with the database; from now on every statement is planned anew"
+            );
         }
     }
 }
@@ -214,39 +193,37 @@ impl Taken {
     /// Begins a transaction and runs its first statement in the same round trip.
     pub(super) async fn begin(
         &self,
-        sql: &str,
+        sql: &'static str,
         params: &[Param<'_>],
     ) -> Result<Vec<Row>, StoreError> {
-        let client = &self.session.client;
-        let both = async {
-            tokio::try_join!(biased; client.batch_execute(BEGIN), client.query_typed(sql, params))
-        };
-        let ((), rows) = answered(timeout(STATEMENT_WAIT, both).await)?;
+        let begun = self.session.client.batch_execute(BEGIN);
+        let both = async { tokio::try_join!(biased; begun, self.run(sql, params)) };
+        let ((), rows) = self.answered(timeout(STATEMENT_WAIT, both).await)?;
         Ok(rows)
     }
 
     /// Runs a statement that commits nothing: a read, or one inside a transaction.
     pub(super) async fn query(
         &self,
-        sql: &str,
+        sql: &'static str,
         params: &[Param<'_>],
     ) -> Result<Vec<Row>, StoreError> {
-        answered(timeout(STATEMENT_WAIT, self.session.client.query_typed(sql, params)).await)
+        self.answered(timeout(STATEMENT_WAIT, self.run(sql, params)).await)
     }
 
     /// Runs whole files of statements; only for migrations.
     pub(super) async fn run_file(&self, sql: &str) -> Result<(), StoreError> {
-        answered(timeout(STATEMENT_WAIT, self.session.client.batch_execute(sql)).await)
+        self.answered(timeout(STATEMENT_WAIT, self.session.client.batch_execute(sql)).await)
     }
 
     /// Runs one statement that is its own transaction.
     pub(super) async fn query_and_commit(
         self,
-        sql: &str,
+        sql: &'static str,
         params: &[Param<'_>],
     ) -> Result<Vec<Row>, StoreError> {
         let wait = self.shared.commit_wait;
-        let answer = timeout(wait, self.session.client.query_typed(sql, params)).await;
+        let answer = timeout(wait, self.run(sql, params)).await;
         self.committed(answer)
     }
 
@@ -262,10 +239,7 @@ impl Taken {
         lock(&self.shared.free).push(self.session);
     }
 
-    fn committed<T, E>(
-        self,
-        answer: Result<Result<T, tokio_postgres::Error>, E>,
-    ) -> Result<T, StoreError> {
+    fn committed<T, E>(self, answer: Result<Result<T, Error>, E>) -> Result<T, StoreError> {
         match answer {
             Ok(Ok(_)) if self.session.notices.any_not_durable() => {
                 Err(unknown("the commit was not waited for by the standby"))
@@ -274,11 +248,35 @@ impl Taken {
                 self.give_back();
                 Ok(value)
             }
-            Ok(Err(error)) => Err(of_commit(&error)),
+            Ok(Err(error)) => {
+                self.shared.heed(&error);
+                Err(of_commit(&error))
+            }
             Err(_) => {
                 self.leave_stuck();
                 Err(unknown("the database did not answer a commit in time"))
             }
+        }
+    }
+
+    async fn run(&self, sql: &'static str, params: &[Param<'_>]) -> Result<Vec<Row>, Error> {
+        kept::run(
+            &self.session.client,
+            self.session.kept.as_ref(),
+            sql,
+            params,
+        )
+        .await
+    }
+
+    fn answered<T, E>(&self, answer: Result<Result<T, Error>, E>) -> Result<T, StoreError> {
+        match answer {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(error)) => {
+                self.shared.heed(&error);
+                Err(nothing_written(&error))
+            }
+            Err(_) => Err(unavailable("the database did not answer in time")),
         }
     }
 
@@ -296,12 +294,5 @@ impl Taken {
             let _ = timeout(STUCK_WAIT, session.client.check_connection()).await;
             drop(permit);
         });
-    }
-}
-
-fn answered<T, E>(answer: Result<Result<T, tokio_postgres::Error>, E>) -> Result<T, StoreError> {
-    match answer {
-        Ok(answer) => answer.map_err(|error| nothing_written(&error)),
-        Err(_) => Err(unavailable("the database did not answer in time")),
     }
 }

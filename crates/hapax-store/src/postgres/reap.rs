@@ -1,27 +1,28 @@
 //! Deletes what has expired, a little at a time: payloads first, identities last (I1).
 //!
 //! Expiry holds at once whether or not the reaper has run: an expired identity no longer holds its key, and what is deleted here
-//! is only what nobody can see any more. Any number of nodes may reap: each step names one shard, skips what another
-//! transaction holds, and never waits for a lock while it has one that an arrival may want.
-
-use std::collections::{BTreeSet, HashSet};
+//! is only what nobody can see any more. The reaper goes round by id, shard by shard, since an index by expiry would cost every
+//! arrival more than this costs all of them.
 
 use hapax_ledger::event::EventStatus;
 use hapax_ledger::time::Time;
-use tokio_postgres::Row;
+use tokio::sync::Mutex;
 use tokio_postgres::types::Type;
 
-use super::pool::{Param, Pool, Taken};
+use super::expired::{reap_events, reap_payloads};
+use super::pool::{Pool, Taken};
 use super::wire::Uuid;
 use super::{Entropy, SHARDS};
 use crate::error::StoreError;
 use crate::nouns::Reaped;
 
-/// Events handled in one step, of either kind: some milliseconds of the server's time.
+/// Events looked at in one step: some milliseconds of the server's time.
 const ROWS_PER_STEP: i64 = 500;
+/// No event has this id.
+const BEFORE_ALL: Uuid = Uuid([0; 16]);
 
 /// The codes of what may be reaped.
-pub(super) fn settled_codes() -> Vec<i16> {
+fn settled_codes() -> Vec<i16> {
     EventStatus::ALL
         .iter()
         .filter(|status| status.is_settled())
@@ -29,265 +30,131 @@ pub(super) fn settled_codes() -> Vec<i16> {
         .collect()
 }
 
-/// One step in one shard that has something to reap; the search begins anywhere, so that nodes do not crowd.
-pub(super) async fn step(pool: &Pool, now: Time, entropy: &Entropy) -> Result<Reaped, StoreError> {
-    let settled = settled_codes();
-    let Some(shard) =
-        shard_with_work(pool, now, &settled, (entropy() % u64::from(SHARDS)) as i32).await?
-    else {
-        return Ok(Reaped::default());
-    };
-    let now = now.micros();
-    let params: [Param<'_>; 4] = [
-        (&shard, Type::INT2),
-        (&now, Type::INT8),
-        (&settled, Type::INT2_ARRAY),
-        (&ROWS_PER_STEP, Type::INT8),
-    ];
+/// Who goes round. One step at a time, whoever asks for it.
+pub(super) struct Reaper {
+    pool: Pool,
+    place: Mutex<Place>,
+}
+
+/// How far the round is.
+struct Place {
+    /// Where rounds begin: anywhere, so that nodes do not crowd.
+    first: u16,
+    shards_done: u16,
+    /// The last event that was looked at in this shard.
+    after: Uuid,
+}
+
+impl Place {
+    fn shard(&self) -> i16 {
+        ((self.first + self.shards_done) % SHARDS) as i16
+    }
+
+    /// Goes on to the next shard; says whether the round goes on too.
+    fn next_shard(&mut self) -> bool {
+        self.after = BEFORE_ALL;
+        self.shards_done = (self.shards_done + 1) % SHARDS;
+        self.shards_done > 0
+    }
+}
+
+impl Reaper {
+    /// At the beginning of a round.
+    pub(super) fn new(pool: Pool, entropy: &Entropy) -> Reaper {
+        let place = Place {
+            first: (entropy() % u64::from(SHARDS)) as u16,
+            shards_done: 0,
+            after: BEFORE_ALL,
+        };
+        Reaper {
+            pool,
+            place: Mutex::new(place),
+        }
+    }
+
+    /// One step. It goes on where the last one stopped and says `more` until it has been once around. What others hold, and a
+    /// shard in which something failed, has to wait for the next round: neither may keep the rest waiting.
+    pub(super) async fn step(&self, now: Time) -> Result<Reaped, StoreError> {
+        let mut place = self.place.lock().await;
+        let stepped = step(&self.pool, &place, now.micros()).await;
+        let more = match &stepped {
+            Ok((_, Some(last))) => {
+                place.after = *last;
+                true
+            }
+            Ok((_, None)) | Err(_) => place.next_shard(),
+        };
+        let (reaped, _) = stepped?;
+        Ok(Reaped { more, ..reaped })
+    }
+}
+
+/// What a step found due.
+struct Due {
+    /// Events whose bytes are there and have expired.
+    bytes: Vec<Uuid>,
+    /// Events whose identity has expired.
+    identity: Vec<Uuid>,
+    /// The last one looked at, unless the shard ends there.
+    last: Option<Uuid>,
+}
+
+/// Looks at the next events after this place and deletes what is due. Says what it did, and where it stopped in the shard.
+async fn step(pool: &Pool, place: &Place, now: i64) -> Result<(Reaped, Option<Uuid>), StoreError> {
+    let (shard, settled) = (place.shard(), settled_codes());
     let taken = pool.take().await?;
-    let payloads = reap_payloads(&taken, &params).await?;
-    let (identities, their_payloads) = reap_events(&taken, &params, shard).await?;
+    let due = look(&taken, place, now, &settled).await?;
+    let mut reaped = Reaped::default();
+    if !due.bytes.is_empty() {
+        reaped.payloads = reap_payloads(&taken, &due.bytes, &settled, shard).await?;
+    }
+    if !due.identity.is_empty() {
+        let (identities, payloads) =
+            reap_events(&taken, &due.identity, &settled, now, shard).await?;
+        reaped.identities = identities;
+        reaped.payloads += payloads;
+    }
     taken.commit().await?;
-    let payloads = payloads + their_payloads;
-    // A step that found everything held by others leaves it to them.
-    Ok(Reaped {
-        payloads,
-        identities,
-        more: payloads + identities > 0,
-    })
+    Ok((reaped, due.last))
 }
 
-async fn shard_with_work(
-    pool: &Pool,
-    now: Time,
+/// Begins the transaction and looks without locking. `LATERAL` with a limit of its own keeps the planner to one look-up for each
+/// event that is due: it would rather read all the bytes of a shard.
+async fn look(
+    taken: &Taken,
+    place: &Place,
+    now: i64,
     settled: &Vec<i16>,
-    first: i32,
-) -> Result<Option<i16>, StoreError> {
-    let shards = i32::from(SHARDS);
-    let found = pool
-        .read(
-            "SELECT s.shard FROM (
-                 SELECT ((n + $3) % $4)::int2 AS shard, n FROM generate_series(0, $4 - 1) AS n
-             ) s
-             WHERE EXISTS (
-                 SELECT FROM hapax.event e
-                 WHERE e.shard = s.shard AND e.expires_at <= $1 AND e.status = ANY ($2)
-             ) OR EXISTS (
-                 SELECT FROM hapax.payload p JOIN hapax.event e ON e.shard = p.shard AND e.id = p.event
-                 WHERE p.shard = s.shard AND p.until <= $1 AND e.status = ANY ($2)
-             )
-             ORDER BY s.n LIMIT 1",
-            &[
-                (&now.micros(), Type::INT8),
-                (settled, Type::INT2_ARRAY),
-                (&first, Type::INT4),
-                (&shards, Type::INT4),
-            ],
-        )
-        .await?;
-    Ok(found.first().map(|row| row.get(0)))
-}
-
-/// Begins the transaction. The event's lock guards its bytes against other reapers. `LATERAL` with a limit of its own keeps the
-/// planner to the index's order: with all of a shard due it would rather join and sort the whole shard for each step.
-async fn reap_payloads(taken: &Taken, params: &[Param<'_>]) -> Result<u32, StoreError> {
-    let gone = taken
+) -> Result<Due, StoreError> {
+    let rows = taken
         .begin(
-            "WITH due AS (
-                 SELECT e.id FROM hapax.payload p CROSS JOIN LATERAL (
-                     SELECT id FROM hapax.event WHERE shard = $1 AND id = p.event AND status = ANY ($3)
-                     LIMIT 1 FOR UPDATE SKIP LOCKED
-                 ) e
-                 WHERE p.shard = $1 AND p.until <= $2
-                 ORDER BY p.until LIMIT $4
-             ), conflicting AS (
-                 UPDATE hapax.delivery d SET body = NULL FROM due
-                 WHERE d.shard = $1 AND d.event = due.id AND d.body IS NOT NULL
-             ), gone AS (
-                 DELETE FROM hapax.payload p USING due WHERE p.shard = $1 AND p.event = due.id RETURNING p.event
-             )
-             SELECT count(*) FROM gone",
-            params,
-        )
-        .await?;
-    Ok(count(&gone, 0))
-}
-
-/// Deletes events whose identity has expired, with all that hangs on them; says how many, and how many still had bytes.
-async fn reap_events(
-    taken: &Taken,
-    params: &[Param<'_>],
-    shard: i16,
-) -> Result<(u32, u32), StoreError> {
-    let due = taken
-        .query(
-            "SELECT id, source, key_hash FROM hapax.event
-             WHERE shard = $1 AND expires_at <= $2 AND status = ANY ($3)
-             ORDER BY expires_at LIMIT $4
-             FOR UPDATE SKIP LOCKED",
-            params,
-        )
-        .await?;
-    let free = without_held_keys(taken, &due, shard).await?;
-    let (free, effects) = without_held_effects(taken, free, shard).await?;
-    if free.is_empty() {
-        return Ok((0, 0));
-    }
-    if !effects.is_empty() {
-        reap_effects(taken, &free, &effects, shard).await?;
-    }
-    let gone = taken
-        .query(
-            "WITH due AS (
-                 SELECT unnest($2::uuid[]) AS id
-             ), bytes AS (
-                 DELETE FROM hapax.payload p USING due WHERE p.shard = $1 AND p.event = due.id RETURNING p.event
-             ), deliveries AS (
-                 DELETE FROM hapax.delivery d USING due WHERE d.shard = $1 AND d.event = due.id
-             ), keys AS (
-                 DELETE FROM hapax.identity i USING due, hapax.event e
-                 WHERE e.shard = $1 AND e.id = due.id
-                   AND i.shard = $1 AND i.source = e.source AND i.key_hash = e.key_hash AND i.event = e.id
-             ), gone AS (
-                 DELETE FROM hapax.event e USING due WHERE e.shard = $1 AND e.id = due.id RETURNING e.id
-             )
-             SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM bytes)",
-            &[(&shard, Type::INT2), (&free, Type::UUID_ARRAY)],
-        )
-        .await?;
-    Ok((count(&gone, 0), count(&gone, 1)))
-}
-
-/// Of expired events, those whose key is ours to delete: it has gone over to another event, or we could lock it. An arrival
-/// that holds the lock is about to take the key or to extend it; either way the next step sees what became of it.
-async fn without_held_keys(
-    taken: &Taken,
-    due: &[Row],
-    shard: i16,
-) -> Result<Vec<Uuid>, StoreError> {
-    if due.is_empty() {
-        return Ok(Vec::new());
-    }
-    let ids: Vec<Uuid> = due.iter().map(|row| row.get(0)).collect();
-    let sources: Vec<&str> = due.iter().map(|row| row.get(1)).collect();
-    let hashes: Vec<Uuid> = due.iter().map(|row| row.get(2)).collect();
-    let params: [Param<'_>; 4] = [
-        (&shard, Type::INT2),
-        (&ids, Type::UUID_ARRAY),
-        (&sources, Type::TEXT_ARRAY),
-        (&hashes, Type::UUID_ARRAY),
-    ];
-    let locked = taken
-        .query(
-            "SELECT i.event FROM unnest($2::uuid[], $3::text[], $4::uuid[]) AS k (event, source, key_hash)
-             JOIN hapax.identity i ON i.shard = $1 AND i.source = k.source COLLATE \"C\" AND i.key_hash = k.key_hash
-              AND i.event = k.event
-             FOR UPDATE OF i SKIP LOCKED",
-            &params,
-        )
-        .await?;
-    let held = taken
-        .query(
-            "SELECT i.event FROM unnest($2::uuid[], $3::text[], $4::uuid[]) AS k (event, source, key_hash)
-             JOIN hapax.identity i ON i.shard = $1 AND i.source = k.source COLLATE \"C\" AND i.key_hash = k.key_hash
-              AND i.event = k.event",
-            &params,
-        )
-        .await?;
-    let locked: HashSet<Uuid> = locked.iter().map(|row| row.get(0)).collect();
-    let mut theirs: HashSet<Uuid> = held.iter().map(|row| row.get(0)).collect();
-    theirs.retain(|event| !locked.contains(event));
-    Ok(ids
-        .into_iter()
-        .filter(|event| !theirs.contains(event))
-        .collect())
-}
-
-/// Of expired events, those whose effects we could all lock, and these effects as shards and ids. Who holds an effect is about to
-/// move it, or to link it to one more event.
-async fn without_held_effects(
-    taken: &Taken,
-    events: Vec<Uuid>,
-    shard: i16,
-) -> Result<(Vec<Uuid>, Vec<(i16, Uuid)>), StoreError> {
-    if events.is_empty() {
-        return Ok((events, Vec::new()));
-    }
-    let called = taken
-        .query(
-            "SELECT event, shard, id FROM hapax.effect WHERE event = ANY ($2)
-             UNION ALL
-             SELECT event, effect_shard, effect FROM hapax.effect_link WHERE shard = $1 AND event = ANY ($2)",
-            &[(&shard, Type::INT2), (&events, Type::UUID_ARRAY)],
-        )
-        .await?;
-    if called.is_empty() {
-        return Ok((events, Vec::new()));
-    }
-    let wanted: BTreeSet<(i16, Uuid)> = called.iter().map(|row| (row.get(1), row.get(2))).collect();
-    let (shards, ids): (Vec<i16>, Vec<Uuid>) = wanted.into_iter().unzip();
-    let locked = taken
-        .query(
-            "SELECT e.shard, e.id FROM unnest($1::int2[], $2::uuid[]) AS k (shard, id)
-             JOIN hapax.effect e ON e.shard = k.shard AND e.id = k.id
-             JOIN hapax.queue q ON q.shard = k.shard AND q.effect = k.id
-             FOR UPDATE OF e, q SKIP LOCKED",
-            &[(&shards, Type::INT2_ARRAY), (&ids, Type::UUID_ARRAY)],
-        )
-        .await?;
-    let locked: BTreeSet<(i16, Uuid)> = locked.iter().map(|row| (row.get(0), row.get(1))).collect();
-    let theirs: HashSet<Uuid> = called
-        .iter()
-        .filter(|row| !locked.contains(&(row.get(1), row.get(2))))
-        .map(|row| row.get(0))
-        .collect();
-    let free = events
-        .into_iter()
-        .filter(|event| !theirs.contains(event))
-        .collect();
-    Ok((free, locked.into_iter().collect()))
-}
-
-/// Deletes the links of events that go, and of their effects those that no other event calls for: an effect's key holds as long
-/// as any event that calls for it is known (B5).
-async fn reap_effects(
-    taken: &Taken,
-    events: &Vec<Uuid>,
-    effects: &[(i16, Uuid)],
-    shard: i16,
-) -> Result<(), StoreError> {
-    let (shards, ids): (Vec<i16>, Vec<Uuid>) = effects.iter().copied().unzip();
-    taken
-        .query(
-            "WITH links AS (
-                 DELETE FROM hapax.effect_link WHERE shard = $1 AND event = ANY ($2)
-             ), gone AS MATERIALIZED (
-                 SELECT e.shard, e.id FROM unnest($3::int2[], $4::uuid[]) AS k (shard, id)
-                 JOIN hapax.effect e ON e.shard = k.shard AND e.id = k.id
-                 WHERE NOT EXISTS (
-                     SELECT FROM hapax.event v
-                     WHERE v.shard = e.event_shard AND v.id = e.event AND v.id <> ALL ($2)
-                 ) AND NOT EXISTS (
-                     SELECT FROM hapax.effect_link l WHERE l.effect = e.id AND l.event <> ALL ($2)
-                 )
-             ), attempts AS (
-                 DELETE FROM hapax.attempt a USING gone WHERE a.shard = gone.shard AND a.effect = gone.id
-             ), queue AS (
-                 DELETE FROM hapax.queue q USING gone WHERE q.shard = gone.shard AND q.effect = gone.id
-             )
-             DELETE FROM hapax.effect e USING gone WHERE e.shard = gone.shard AND e.id = gone.id",
+            "SELECT e.id, p.there IS NOT NULL, e.status = ANY ($3) AND e.expires_at <= $2
+             FROM (
+                 SELECT id, status, expires_at, payload_until FROM hapax.event
+                 WHERE shard = $1 AND id > $4 ORDER BY id LIMIT $5
+             ) e
+             LEFT JOIN LATERAL (
+                 SELECT true AS there FROM hapax.payload
+                 WHERE e.payload_until <= $2 AND e.status = ANY ($3) AND shard = $1 AND event = e.id LIMIT 1
+             ) p ON true
+             ORDER BY e.id",
             &[
-                (&shard, Type::INT2),
-                (events, Type::UUID_ARRAY),
-                (&shards, Type::INT2_ARRAY),
-                (&ids, Type::UUID_ARRAY),
+                (&place.shard(), Type::INT2),
+                (&now, Type::INT8),
+                (settled, Type::INT2_ARRAY),
+                (&place.after, Type::UUID),
+                (&ROWS_PER_STEP, Type::INT8),
             ],
         )
         .await?;
-    Ok(())
-}
-
-fn count(rows: &[Row], column: usize) -> u32 {
-    rows.first()
-        .map_or(0, |row| row.get::<_, i64>(column) as u32)
+    let those = |column: usize| {
+        let due = rows.iter().filter(|row| row.get(column));
+        due.map(|row| row.get(0)).collect()
+    };
+    let full = rows.len() as i64 == ROWS_PER_STEP;
+    Ok(Due {
+        bytes: those(1),
+        identity: those(2),
+        last: rows.last().filter(|_| full).map(|row| row.get(0)),
+    })
 }

@@ -9,6 +9,7 @@
 CREATE TABLE hapax.event (
     at                bigint   NOT NULL,
     expires_at        bigint   NOT NULL,   -- of the identity
+    payload_until     bigint   NOT NULL,   -- here and not with the bytes, so that the reaper need not visit them
     retry_window      bigint   NOT NULL,
     id                uuid     NOT NULL,
     key_hash          uuid     NOT NULL,
@@ -34,8 +35,6 @@ CREATE TABLE hapax.event (
 );
 -- For lists: ids sort by time, so this grows at its right edge only.
 CREATE INDEX event_by_id ON hapax.event (id);
--- For the reaper, shard by shard.
-CREATE INDEX event_by_expiry ON hapax.event (shard, expires_at);
 
 -- Who holds a key. Only the key and its holder: all else is said once, in `event`, and the one index that is not
 -- append-ordered stays small. Whoever changes anything about an event's deliveries or expiry holds this row's lock.
@@ -49,7 +48,6 @@ CREATE TABLE hapax.identity (
 
 -- The bytes as they came. Apart from `event`, so that lists stay narrow and reaping is a plain delete.
 CREATE TABLE hapax.payload (
-    until        bigint   NOT NULL,
     event        uuid     NOT NULL,
     shard        smallint NOT NULL,
     content_type text     COLLATE "C",
@@ -59,7 +57,6 @@ CREATE TABLE hapax.payload (
 -- Bodies of up to a page stay in their row, uncompressed: compressing costs more than all else that an accept does.
 WITH (toast_tuple_target = 8160);
 ALTER TABLE hapax.payload ALTER COLUMN body SET STORAGE EXTERNAL;
-CREATE INDEX payload_by_until ON hapax.payload (shard, until);
 
 -- Every delivery but the first.
 CREATE TABLE hapax.delivery (

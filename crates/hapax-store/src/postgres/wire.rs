@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::error::Error;
+use std::fmt;
 
 use bytes::{BufMut, BytesMut};
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checked};
@@ -48,6 +49,32 @@ impl<'a> FromSql<'a> for Hash {
     }
 
     accepts!(BYTEA);
+}
+
+/// A value that stays out of the log: with a kept statement the driver logs its values when asked for details (J2).
+pub(super) struct Quiet<'a>(pub(super) &'a (dyn ToSql + Sync));
+
+impl fmt::Debug for Quiet<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("_")
+    }
+}
+
+impl ToSql for Quiet<'_> {
+    fn to_sql(
+        &self,
+        of: &Type,
+        out: &mut BytesMut,
+    ) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+        self.0.to_sql_checked(of, out)
+    }
+
+    // Which types the value can be is checked by the value.
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    to_sql_checked!();
 }
 
 /// Stands before what stands for a character that cannot be sent.

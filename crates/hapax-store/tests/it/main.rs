@@ -5,6 +5,7 @@ mod model;
 mod postgres;
 mod postgres_effects;
 mod postgres_faults;
+mod postgres_pooler;
 mod postgres_schema;
 mod sqlite;
 mod sqlite_reopen;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use hapax_ledger::event::EventStatus;
+use hapax_ledger::time::Time;
 use hapax_store::Store;
 use hapax_store::conformance::differential::agrees_with_the_model;
 use hapax_store::conformance::sample::{
@@ -183,5 +185,35 @@ fn conflicting_bytes_are_kept_up_to_the_limit_and_reaped() {
         assert_eq!(kept().await, i64::from(CONFLICT_BODIES_MAX));
         reap_all(&store, at(0) + KEEP.payload).await;
         assert_eq!(kept().await, 0);
+    });
+}
+
+/// I1: a shard that takes several steps is gone through to its end, whatever is left standing on the way.
+#[test]
+fn a_shard_of_many_steps_is_reaped_to_its_end() {
+    with_database(|database| async move {
+        let store: Subject = Arc::new(database.open().await);
+        let completed = i16::from(EventStatus::Completed.code());
+        // Every third has expired, every second has lost its bytes already.
+        let fill = format!(
+            "INSERT INTO hapax.event (shard, id, at, expires_at, payload_until, retry_window, key_hash, status, key_origin,
+                 body_hash, source, key, scheme)
+             SELECT 3, lpad(to_hex(n), 32, '0')::uuid, 0, CASE n % 3 WHEN 0 THEN 10 ELSE 20 END, 5, 0,
+                 md5(n::text)::uuid, {completed}, 0, decode(repeat('00', 32), 'hex'), 'a', n::text, ''
+             FROM generate_series(1, 1800) AS n;
+             INSERT INTO hapax.payload (shard, event, body) SELECT shard, id, '' FROM hapax.event WHERE key::int % 2 = 0;
+             INSERT INTO hapax.identity (shard, source, key_hash, event)
+             SELECT shard, source, key_hash, id FROM hapax.event"
+        );
+        let client = database.client().await;
+        client.batch_execute(&fill).await.expect("the server obeys");
+        let reaped = async |now| {
+            let reaped = reap_all(&store, Time::from_micros(now)).await;
+            (reaped.payloads, reaped.identities)
+        };
+        assert_eq!(reaped(4).await, (0, 0));
+        assert_eq!(reaped(5).await, (900, 0));
+        assert_eq!(reaped(10).await, (0, 600));
+        assert_eq!(reaped(20).await, (0, 1200));
     });
 }

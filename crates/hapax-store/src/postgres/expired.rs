@@ -1,0 +1,233 @@
+//! Deleting what a step of the reaper found due in one shard, inside its transaction.
+//!
+//! Any number of nodes may reap: what another transaction holds is skipped, and no lock is waited for while one is held that
+//! an arrival may want. `LATERAL` with a limit of its own keeps the planner to one look-up for each event: of a table that was not
+//! analysed yet it would rather walk a whole shard.
+
+use std::collections::{BTreeSet, HashSet};
+
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+
+use super::pool::{Param, Taken};
+use super::wire::Uuid;
+use crate::error::StoreError;
+
+/// The event's lock guards its bytes against other reapers.
+pub(super) async fn reap_payloads(
+    taken: &Taken,
+    events: &Vec<Uuid>,
+    settled: &Vec<i16>,
+    shard: i16,
+) -> Result<u32, StoreError> {
+    let gone = taken
+        .query(
+            "WITH due AS (
+                 SELECT e.id FROM unnest($2::uuid[]) AS k (id) CROSS JOIN LATERAL (
+                     SELECT id FROM hapax.event WHERE shard = $1 AND id = k.id AND status = ANY ($3)
+                     LIMIT 1 FOR UPDATE SKIP LOCKED
+                 ) e
+             ), conflicting AS (
+                 UPDATE hapax.delivery d SET body = NULL FROM due
+                 WHERE d.shard = $1 AND d.event = due.id AND d.body IS NOT NULL
+             ), gone AS (
+                 DELETE FROM hapax.payload p USING due WHERE p.shard = $1 AND p.event = due.id RETURNING p.event
+             )
+             SELECT count(*) FROM gone",
+            &[
+                (&shard, Type::INT2),
+                (events, Type::UUID_ARRAY),
+                (settled, Type::INT2_ARRAY),
+            ],
+        )
+        .await?;
+    Ok(count(&gone, 0))
+}
+
+/// Deletes events whose identity has expired, with all that hangs on them; says how many, and how many still had bytes. An
+/// arrival may have extended one since it was looked at, so that is asked again under the lock.
+pub(super) async fn reap_events(
+    taken: &Taken,
+    events: &Vec<Uuid>,
+    settled: &Vec<i16>,
+    now: i64,
+    shard: i16,
+) -> Result<(u32, u32), StoreError> {
+    let due = taken
+        .query(
+            "SELECT e.* FROM unnest($2::uuid[]) AS k (id) CROSS JOIN LATERAL (
+                 SELECT id, source, key_hash FROM hapax.event
+                 WHERE shard = $1 AND id = k.id AND status = ANY ($3) AND expires_at <= $4
+                 LIMIT 1 FOR UPDATE SKIP LOCKED
+             ) e",
+            &[
+                (&shard, Type::INT2),
+                (events, Type::UUID_ARRAY),
+                (settled, Type::INT2_ARRAY),
+                (&now, Type::INT8),
+            ],
+        )
+        .await?;
+    let free = without_held_keys(taken, &due, shard).await?;
+    let (free, effects) = without_held_effects(taken, free, shard).await?;
+    if free.is_empty() {
+        return Ok((0, 0));
+    }
+    if !effects.is_empty() {
+        reap_effects(taken, &free, &effects, shard).await?;
+    }
+    let gone = taken
+        .query(
+            "WITH due AS (
+                 SELECT unnest($2::uuid[]) AS id
+             ), bytes AS (
+                 DELETE FROM hapax.payload p USING due WHERE p.shard = $1 AND p.event = due.id RETURNING p.event
+             ), deliveries AS (
+                 DELETE FROM hapax.delivery d USING due WHERE d.shard = $1 AND d.event = due.id
+             ), keys AS (
+                 DELETE FROM hapax.identity i USING due, hapax.event e
+                 WHERE e.shard = $1 AND e.id = due.id
+                   AND i.shard = $1 AND i.source = e.source AND i.key_hash = e.key_hash AND i.event = e.id
+             ), gone AS (
+                 DELETE FROM hapax.event e USING due WHERE e.shard = $1 AND e.id = due.id RETURNING e.id
+             )
+             SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM bytes)",
+            &[(&shard, Type::INT2), (&free, Type::UUID_ARRAY)],
+        )
+        .await?;
+    Ok((count(&gone, 0), count(&gone, 1)))
+}
+
+/// Of expired events, those whose key is ours to delete: it has gone over to another event, or we could lock it. An arrival
+/// that holds the lock is about to take the key or to extend it; either way the next step sees what became of it.
+async fn without_held_keys(
+    taken: &Taken,
+    due: &[Row],
+    shard: i16,
+) -> Result<Vec<Uuid>, StoreError> {
+    if due.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids: Vec<Uuid> = due.iter().map(|row| row.get(0)).collect();
+    let sources: Vec<&str> = due.iter().map(|row| row.get(1)).collect();
+    let hashes: Vec<Uuid> = due.iter().map(|row| row.get(2)).collect();
+    let params: [Param<'_>; 4] = [
+        (&shard, Type::INT2),
+        (&ids, Type::UUID_ARRAY),
+        (&sources, Type::TEXT_ARRAY),
+        (&hashes, Type::UUID_ARRAY),
+    ];
+    let locked = taken
+        .query(
+            "SELECT i.event FROM unnest($2::uuid[], $3::text[], $4::uuid[]) AS k (event, source, key_hash)
+             JOIN hapax.identity i ON i.shard = $1 AND i.source = k.source COLLATE \"C\" AND i.key_hash = k.key_hash
+              AND i.event = k.event
+             FOR UPDATE OF i SKIP LOCKED",
+            &params,
+        )
+        .await?;
+    let held = taken
+        .query(
+            "SELECT i.event FROM unnest($2::uuid[], $3::text[], $4::uuid[]) AS k (event, source, key_hash)
+             JOIN hapax.identity i ON i.shard = $1 AND i.source = k.source COLLATE \"C\" AND i.key_hash = k.key_hash
+              AND i.event = k.event",
+            &params,
+        )
+        .await?;
+    let locked: HashSet<Uuid> = locked.iter().map(|row| row.get(0)).collect();
+    let mut theirs: HashSet<Uuid> = held.iter().map(|row| row.get(0)).collect();
+    theirs.retain(|event| !locked.contains(event));
+    Ok(ids
+        .into_iter()
+        .filter(|event| !theirs.contains(event))
+        .collect())
+}
+
+/// Of expired events, those whose effects we could all lock, and these effects as shards and ids. Who holds an effect is about to
+/// move it, or to link it to one more event.
+async fn without_held_effects(
+    taken: &Taken,
+    events: Vec<Uuid>,
+    shard: i16,
+) -> Result<(Vec<Uuid>, Vec<(i16, Uuid)>), StoreError> {
+    if events.is_empty() {
+        return Ok((events, Vec::new()));
+    }
+    let called = taken
+        .query(
+            "SELECT event, shard, id FROM hapax.effect WHERE event = ANY ($2)
+             UNION ALL
+             SELECT event, effect_shard, effect FROM hapax.effect_link WHERE shard = $1 AND event = ANY ($2)",
+            &[(&shard, Type::INT2), (&events, Type::UUID_ARRAY)],
+        )
+        .await?;
+    if called.is_empty() {
+        return Ok((events, Vec::new()));
+    }
+    let wanted: BTreeSet<(i16, Uuid)> = called.iter().map(|row| (row.get(1), row.get(2))).collect();
+    let (shards, ids): (Vec<i16>, Vec<Uuid>) = wanted.into_iter().unzip();
+    let locked = taken
+        .query(
+            "SELECT e.shard, e.id FROM unnest($1::int2[], $2::uuid[]) AS k (shard, id)
+             JOIN hapax.effect e ON e.shard = k.shard AND e.id = k.id
+             JOIN hapax.queue q ON q.shard = k.shard AND q.effect = k.id
+             FOR UPDATE OF e, q SKIP LOCKED",
+            &[(&shards, Type::INT2_ARRAY), (&ids, Type::UUID_ARRAY)],
+        )
+        .await?;
+    let locked: BTreeSet<(i16, Uuid)> = locked.iter().map(|row| (row.get(0), row.get(1))).collect();
+    let theirs: HashSet<Uuid> = called
+        .iter()
+        .filter(|row| !locked.contains(&(row.get(1), row.get(2))))
+        .map(|row| row.get(0))
+        .collect();
+    let free = events
+        .into_iter()
+        .filter(|event| !theirs.contains(event))
+        .collect();
+    Ok((free, locked.into_iter().collect()))
+}
+
+/// Deletes the links of events that go, and of their effects those that no other event calls for: an effect's key holds as long
+/// as any event that calls for it is known (B5).
+async fn reap_effects(
+    taken: &Taken,
+    events: &Vec<Uuid>,
+    effects: &[(i16, Uuid)],
+    shard: i16,
+) -> Result<(), StoreError> {
+    let (shards, ids): (Vec<i16>, Vec<Uuid>) = effects.iter().copied().unzip();
+    taken
+        .query(
+            "WITH links AS (
+                 DELETE FROM hapax.effect_link WHERE shard = $1 AND event = ANY ($2)
+             ), gone AS MATERIALIZED (
+                 SELECT e.shard, e.id FROM unnest($3::int2[], $4::uuid[]) AS k (shard, id)
+                 JOIN hapax.effect e ON e.shard = k.shard AND e.id = k.id
+                 WHERE NOT EXISTS (
+                     SELECT FROM hapax.event v
+                     WHERE v.shard = e.event_shard AND v.id = e.event AND v.id <> ALL ($2)
+                 ) AND NOT EXISTS (
+                     SELECT FROM hapax.effect_link l WHERE l.effect = e.id AND l.event <> ALL ($2)
+                 )
+             ), attempts AS (
+                 DELETE FROM hapax.attempt a USING gone WHERE a.shard = gone.shard AND a.effect = gone.id
+             ), queue AS (
+                 DELETE FROM hapax.queue q USING gone WHERE q.shard = gone.shard AND q.effect = gone.id
+             )
+             DELETE FROM hapax.effect e USING gone WHERE e.shard = gone.shard AND e.id = gone.id",
+            &[
+                (&shard, Type::INT2),
+                (events, Type::UUID_ARRAY),
+                (&shards, Type::INT2_ARRAY),
+                (&ids, Type::UUID_ARRAY),
+            ],
+        )
+        .await?;
+    Ok(())
+}
+
+fn count(rows: &[Row], column: usize) -> u32 {
+    rows.first()
+        .map_or(0, |row| row.get::<_, i64>(column) as u32)
+}
