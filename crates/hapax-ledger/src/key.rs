@@ -56,6 +56,10 @@ pub enum KeyKind {
     Effect,
     /// One run per guarded request; the scope is tenant, principal and route.
     Guard,
+    /// What is to be done in order: one chain per (effect name, entity); the scope is the effect's name.
+    Chain,
+    /// The unit of isolation; no scope.
+    Lane,
 }
 
 impl KeyKind {
@@ -64,6 +68,8 @@ impl KeyKind {
             KeyKind::Identity => "hapax/key/identity/1",
             KeyKind::Effect => "hapax/key/effect/1",
             KeyKind::Guard => "hapax/key/guard/1",
+            KeyKind::Chain => "hapax/key/chain/1",
+            KeyKind::Lane => "hapax/key/lane/1",
         }
     }
 }

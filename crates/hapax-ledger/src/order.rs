@@ -5,6 +5,7 @@
 
 use crate::condition::Condition;
 use crate::effect::EffectState;
+use crate::event::words;
 use crate::extract::Slot;
 use crate::glob::Glob;
 use crate::id::EffectId;
@@ -168,6 +169,43 @@ const fn is_out_of_the_way(state: EffectState) -> bool {
         EffectState::Done | EffectState::Dead | EffectState::Skipped => true,
         EffectState::Pending | EffectState::Claimed | EffectState::Uncertain => false,
     }
+}
+
+words!(
+    /// May an effect be claimed, as far as others are concerned?
+    Gate {
+        /// Yes.
+        Open = 0, "open";
+        /// Not before others have ended: those it comes `after`, or earlier ones of its entity.
+        Waiting = 1, "waiting";
+        /// Not before a person has looked.
+        Review = 2, "review";
+    }
+);
+
+/// The gate of an effect that nobody holds: it opens once all that it comes `after` is done or skipped and it is the earliest
+/// of its chain that has not ended. What waits for a person goes on waiting.
+pub fn gate(
+    current: Gate,
+    after_states: impl IntoIterator<Item = EffectState>,
+    place: ChainPlace,
+) -> Gate {
+    match (current, after(after_states), place) {
+        (Gate::Review, _, _) => Gate::Review,
+        (_, AfterVerdict::Go, ChainPlace::First | ChainPlace::Free) => Gate::Open,
+        (_, AfterVerdict::Go | AfterVerdict::Wait | AfterVerdict::Blocked, _) => Gate::Waiting,
+    }
+}
+
+/// Where an effect stands among those of its entity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChainPlace {
+    /// Its order does not make it wait.
+    Free,
+    /// The earliest that has not ended.
+    First,
+    /// Behind another.
+    Behind,
 }
 
 /// May an effect start, given those of the same event that it comes `after`? Best first.

@@ -1,5 +1,7 @@
 //! Outcomes: what one attempt came back with, and what that proves.
 
+use std::fmt;
+
 use crate::event::words;
 use crate::time::Span;
 
@@ -16,6 +18,10 @@ words!(
         ConnectTimeout = 3, "connect_timeout";
         /// The address is not allowed.
         Blocked = 4, "blocked";
+        /// The snapshot that should go along could not be fetched.
+        Snapshot = 5, "snapshot";
+        /// Its target only failed, and is left alone for a while.
+        Breaker = 6, "breaker";
     }
 );
 
@@ -67,6 +73,17 @@ pub enum Outcome {
     },
     /// The user's code ran the effect and says how it went.
     Reported(Report),
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Outcome::NotSent { why } => write!(f, "not sent: {why}"),
+            Outcome::Answered { status, .. } => write!(f, "answered {status}"),
+            Outcome::Lost { why } => write!(f, "lost: {why}"),
+            Outcome::Reported(report) => write!(f, "reported {report}"),
+        }
+    }
 }
 
 /// What kind of refusal an answer is.

@@ -31,9 +31,12 @@ pub fn step(record: &EffectRecord, step: &EffectStep) -> Result<Change, Rejected
         }
         (S::Claimed, E::Start { now, .. }) => start(record, now),
         (S::Claimed, E::Extend { now, until, .. }) => extend(record, now, until),
-        (S::Claimed, E::Release { .. } | E::SkipClaimed { .. }) if record.started => {
+        (S::Claimed, E::Release { .. } | E::SkipClaimed { .. } | E::Tighten { .. })
+            if record.started =>
+        {
             Err(Rejected::AlreadyStarted)
         }
+        (S::Claimed, E::Tighten { repeat, .. }) => Ok(tighten(record, repeat)),
         (S::Claimed, E::Release { due, .. }) => Ok(wait(record, due)),
         (S::Claimed, E::SkipClaimed { reason, .. }) => Ok(skip(record, reason)),
         (
@@ -139,6 +142,22 @@ fn extend(record: &EffectRecord, now: Time, until: Time) -> Result<Change, Rejec
         next,
         did: Did::Extended { until },
     })
+}
+
+/// An unstarted claim goes on under the stricter class, but not if an earlier attempt may have been applied: under `once` that
+/// is for a probe or a person to say.
+fn tighten(record: &EffectRecord, current: Repeat) -> Change {
+    let next = EffectRecord {
+        repeat: record.repeat.stricter(current),
+        ..*record
+    };
+    match (next.repeat, next.ambiguous) {
+        (Repeat::Once, true) => uncertain(&next),
+        (Repeat::Once | Repeat::Keyed | Repeat::Converges, _) => Change {
+            next,
+            did: Did::Tightened,
+        },
+    }
 }
 
 /// A settle with the current fence counts even after the lease: nobody has taken over, and it is the truth.

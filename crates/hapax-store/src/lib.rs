@@ -10,6 +10,7 @@ pub mod conformance;
 pub mod error;
 pub mod model;
 pub mod nouns;
+mod order_code;
 mod outcome_code;
 pub mod postgres;
 pub mod sqlite;

@@ -6,11 +6,13 @@ use async_trait::async_trait;
 use hapax_ledger::id::{EffectId, EventId};
 use hapax_ledger::lease::Fence;
 use hapax_ledger::time::Time;
+use hapax_ledger::transition::{Resolution, Resolver};
 
 use crate::error::StoreError;
 use crate::nouns::{
-    Arrival, ClaimAsk, Claimed, EffectDetail, Event, EventDetail, EventFilter, Listed, Move, Moved,
-    Page, PayloadAnswer, Reaped, Receipt, StoreStats,
+    Advanced, Arrival, Beat, Beaten, ClaimAsk, Claims, Effect, EffectCounts, EffectDetail,
+    EffectFilter, Event, EventDetail, EventFilter, LaneDue, Listed, Move, Page, Parcel,
+    PayloadAnswer, Reaped, Receipt, Rescued, StoreStats,
 };
 
 /// A store's clock, by which leases end. It must never go back while the process runs.
@@ -40,11 +42,28 @@ pub trait Store: Send + Sync + 'static {
     /// A page of events, newest first.
     async fn events(&self, filter: EventFilter, page: Page) -> Result<Listed<Event>, StoreError>;
 
-    /// Into how many shards effects are spread; claims name one.
+    /// Into how many shards lanes are spread; claims name one. See [`crate::nouns::lane_shard`].
     fn shards(&self) -> u16;
 
-    /// Claims effects that are due in one shard, earliest first. Each claim raises the effect's fence (C1).
-    async fn claim(&self, ask: ClaimAsk) -> Result<Vec<Claimed>, StoreError>;
+    /// Says that a node is there, and divides the shards among those that are. A shard has one holder at a time; one whose holder's
+    /// lease has ended is free.
+    async fn beat(&self, beat: Beat) -> Result<Beaten, StoreError>;
+
+    /// The node is about to stop: its shards are free at once.
+    async fn leave(&self, node: &str) -> Result<(), StoreError>;
+
+    /// Lanes of a shard that have claimable effects, now or later, by name and beginning after `after`: at most
+    /// [`crate::nouns::LANES_PER_LOOK_MAX`]. Costs by the number of lanes, not of effects.
+    async fn due(&self, shard: u16, after: Option<&str>) -> Result<Vec<LaneDue>, StoreError>;
+
+    /// Tells other nodes that there is something to do in these lanes. A hint: it may get lost.
+    async fn wake(&self, lanes: Vec<Arc<str>>);
+
+    /// Waits until another node says so, and names the shards. Never ends where there are no other nodes.
+    async fn woken(&self) -> Vec<u16>;
+
+    /// Claims effects that are due in some lanes of one shard, earliest first in each. Each claim raises the effect's fence (C1).
+    async fn claim(&self, ask: ClaimAsk) -> Result<Claims, StoreError>;
 
     /// Moves an effect for the worker that shows this fence (C2).
     async fn advance(
@@ -52,13 +71,35 @@ pub trait Store: Send + Sync + 'static {
         effect: EffectId,
         fence: Fence,
         what: Move,
-    ) -> Result<Moved, StoreError>;
+    ) -> Result<Advanced, StoreError>;
 
-    /// Frees effects of one shard whose lease has run out, by their class; says how many. Small steps.
-    async fn rescue(&self, shard: u16) -> Result<u32, StoreError>;
+    /// Settles what is uncertain.
+    async fn resolve(
+        &self,
+        effect: EffectId,
+        resolution: Resolution,
+        by: Resolver,
+    ) -> Result<Advanced, StoreError>;
+
+    /// Frees effects of these shards whose lease has run out, by their class. Small steps: nothing freed means that there is no
+    /// more.
+    async fn rescue(&self, shards: Vec<u16>) -> Result<Rescued, StoreError>;
+
+    /// What the requests of these events' effects are made of; `None` where the bytes are gone.
+    async fn parcels(&self, events: Vec<EventId>) -> Result<Vec<Option<Parcel>>, StoreError>;
 
     /// One effect with its attempts.
     async fn effect(&self, id: EffectId) -> Result<Option<EffectDetail>, StoreError>;
+
+    /// A page of effects, newest first.
+    async fn effects(
+        &self,
+        filter: EffectFilter,
+        page: Page<EffectId>,
+    ) -> Result<Listed<Effect, EffectId>, StoreError>;
+
+    /// How many effects have not ended well.
+    async fn effect_counts(&self) -> Result<EffectCounts, StoreError>;
 
     /// Deletes some of what has expired by `now`: payloads first, identities last (I1). Small, so that nobody waits.
     async fn reap(&self, now: Time) -> Result<Reaped, StoreError>;

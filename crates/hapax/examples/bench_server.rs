@@ -17,9 +17,11 @@ use hapax_ledger::id::{EffectId, EventId, RawId};
 use hapax_ledger::key::{BodyHash, KeyHash, KeyKind};
 use hapax_ledger::lease::Fence;
 use hapax_ledger::time::{Span, Time};
+use hapax_ledger::transition::{Resolution, Resolver};
 use hapax_store::nouns::{
-    Arrival, ClaimAsk, Claimed, EffectDetail, Event, EventDetail, EventFilter, Keep, Listed, Move,
-    Moved, NewEvent, Page, PayloadAnswer, Proof, Reaped, Receipt, Receipted, StoreStats,
+    Advanced, Arrival, Beat, Beaten, ClaimAsk, Claims, Effect, EffectCounts, EffectDetail,
+    EffectFilter, Event, EventDetail, EventFilter, Keep, LaneDue, Listed, Move, Moved, NewEvent,
+    OnFailed, Page, Parcel, PayloadAnswer, Proof, Reaped, Receipt, Receipted, Rescued, StoreStats,
 };
 use hapax_store::{Store, StoreError};
 use tokio::net::TcpListener;
@@ -30,6 +32,12 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Calls that fill the store at a time.
 const FILLERS: u64 = 512;
+
+/// There is nothing to move.
+const NOT_MOVED: Advanced = Advanced {
+    moved: Moved::NoEffect,
+    opened: Vec::new(),
+};
 
 /// Keeps nothing and answers at once: the ceiling.
 #[derive(Default)]
@@ -48,6 +56,7 @@ impl Store for NoStore {
                 sighting: Receipted::New,
                 needs_review: false,
                 claims: Vec::new(),
+                revived: Vec::new(),
             }
         };
         Ok(arrival.events.iter().map(receipt).collect())
@@ -70,17 +79,61 @@ impl Store for NoStore {
     fn shards(&self) -> u16 {
         1
     }
-    async fn claim(&self, _: ClaimAsk) -> Result<Vec<Claimed>, StoreError> {
+    async fn beat(&self, _: Beat) -> Result<Beaten, StoreError> {
+        Ok(Beaten {
+            now: hapax::clock::now(),
+            nodes: 1,
+            held: vec![0],
+        })
+    }
+    async fn leave(&self, _: &str) -> Result<(), StoreError> {
+        Ok(())
+    }
+    async fn due(&self, _: u16, _: Option<&str>) -> Result<Vec<LaneDue>, StoreError> {
         Ok(Vec::new())
     }
-    async fn advance(&self, _: EffectId, _: Fence, _: Move) -> Result<Moved, StoreError> {
-        Ok(Moved::NoEffect)
+    async fn wake(&self, _: Vec<Arc<str>>) {}
+    async fn woken(&self) -> Vec<u16> {
+        std::future::pending().await
     }
-    async fn rescue(&self, _: u16) -> Result<u32, StoreError> {
-        Ok(0)
+    async fn claim(&self, ask: ClaimAsk) -> Result<Claims, StoreError> {
+        Ok(Claims {
+            claimed: Vec::new(),
+            next: vec![None; ask.lanes.len()],
+        })
+    }
+    async fn advance(&self, _: EffectId, _: Fence, _: Move) -> Result<Advanced, StoreError> {
+        Ok(NOT_MOVED)
+    }
+    async fn resolve(
+        &self,
+        _: EffectId,
+        _: Resolution,
+        _: Resolver,
+    ) -> Result<Advanced, StoreError> {
+        Ok(NOT_MOVED)
+    }
+    async fn rescue(&self, _: Vec<u16>) -> Result<Rescued, StoreError> {
+        Ok(Rescued::default())
+    }
+    async fn parcels(&self, events: Vec<EventId>) -> Result<Vec<Option<Parcel>>, StoreError> {
+        Ok(vec![None; events.len()])
     }
     async fn effect(&self, _: EffectId) -> Result<Option<EffectDetail>, StoreError> {
         Ok(None)
+    }
+    async fn effects(
+        &self,
+        _: EffectFilter,
+        _: Page<EffectId>,
+    ) -> Result<Listed<Effect, EffectId>, StoreError> {
+        Ok(Listed {
+            rows: Vec::new(),
+            next: None,
+        })
+    }
+    async fn effect_counts(&self) -> Result<EffectCounts, StoreError> {
+        Ok(EffectCounts::default())
     }
     async fn reap(&self, _: Time) -> Result<Reaped, StoreError> {
         Ok(Reaped::default())
@@ -196,6 +249,7 @@ fn arrival(number: u64) -> Arrival {
         version: None,
         keep,
         review: None,
+        on_failed: OnFailed::Link,
         effects: Vec::new(),
     };
     let proof = Proof {

@@ -1,4 +1,4 @@
-//! The only place that asks what time it is.
+//! The only place that asks what time it is, and says it as people read it.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -39,4 +39,10 @@ pub fn steady() -> hapax_store::Clock {
         let micros = i64::try_from(since(start).as_micros()).unwrap_or(i64::MAX);
         wall + hapax_ledger::time::Span::from_micros(micros)
     })
+}
+
+/// A time as people read it: RFC 3339 in UTC.
+pub fn text(time: Time) -> String {
+    jiff::Timestamp::from_microsecond(time.micros())
+        .map_or_else(|_| "never".to_owned(), |time| time.to_string())
 }

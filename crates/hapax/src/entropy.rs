@@ -1,5 +1,10 @@
 //! The only place that draws lots.
 
+/// A lot between -1 and 1: how far a wait is spread.
+pub fn jitter() -> f64 {
+    f64::from(i32::from_be_bytes(bytes())) / f64::from(i32::MAX)
+}
+
 /// `N` random bytes from the operating system.
 ///
 /// # Panics

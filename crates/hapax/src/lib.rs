@@ -2,6 +2,7 @@
 //!
 //! - [`config`]: `hapax.toml`, read and resolved
 //! - [`inbox`]: what a provider's request becomes
+//! - [`dispatch`]: carrying effects out
 //! - [`http`]: the server; the only place that knows status codes
 //! - [`metrics`]: what is counted
 //! - [`cli`]: the command line
@@ -10,6 +11,7 @@
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod dispatch;
 pub mod entropy;
 pub mod http;
 pub mod inbox;

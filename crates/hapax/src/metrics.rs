@@ -1,5 +1,7 @@
 //! What is counted, for `/metrics`. Label sets are bounded: sources come from the config, the rest from enums.
 
+mod effects;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -14,6 +16,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
+
+pub use effects::EffectMetrics;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct DeliveryLabels {
@@ -61,6 +65,8 @@ pub struct Metrics {
     accept_seconds: Histogram,
     shed: Counter,
     keys_twice: Gauge,
+    /// Effects.
+    pub effects: EffectMetrics,
     /// Connections open now.
     pub connections: Gauge,
 }
@@ -81,6 +87,7 @@ impl Default for Metrics {
             accept_seconds: Histogram::new(exponential_buckets(0.0001, 2.0, 18)),
             shed: Counter::default(),
             keys_twice: Gauge::default(),
+            effects: EffectMetrics::default(),
             connections: Gauge::default(),
         };
         metrics.register();
@@ -142,6 +149,7 @@ impl Metrics {
             self.keys_twice.clone(),
         );
         registry.register("connections", "Open connections", self.connections.clone());
+        self.effects.register(&mut registry);
         self.registry = registry;
     }
 

@@ -3,14 +3,12 @@
 //! The ceiling is the same server with the same verification over a store that keeps nothing. Each store is then
 //! measured with new events, and SQLite also with duplicates, with forged requests, and with millions of events present.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-
-use anyhow::ensure;
 
 use super::server::Server;
 use super::session::Session;
-use super::{Load, ceiling};
+use super::{Load, build_example, ceiling};
 use crate::load::{Order, Shape};
 use crate::postgres::ThrowAway;
 use crate::{loopback, workspace};
@@ -22,7 +20,7 @@ const SECRET: &str = "a secret of the bench";
 
 /// Takes one report per number of connections.
 pub(super) fn run(load: &Load) -> anyhow::Result<()> {
-    let program = build()?;
+    let program = build_example("bench_server")?;
     let folder = tempfile::tempdir_in(workspace::target())?;
     let small = format!("sqlite:{}", folder.path().join("small.db").display());
     let large = format!("sqlite:{}", folder.path().join("large.db").display());
@@ -91,21 +89,6 @@ fn order(load: &Load, server: &Server, shape: Shape, secret: &str) -> Order {
         secret: secret.to_owned(),
         ..ceiling::order(load, server, shape)
     }
-}
-
-fn build() -> anyhow::Result<PathBuf> {
-    let status = workspace::cargo([
-        "build",
-        "--quiet",
-        "--release",
-        "--package",
-        "hapax",
-        "--example",
-        "bench_server",
-    ])
-    .status()?;
-    ensure!(status.success(), "the server to be measured does not build");
-    Ok(workspace::target().join("release/examples/bench_server"))
 }
 
 fn start(program: &Path, store: &str, fill: u64) -> anyhow::Result<Server> {

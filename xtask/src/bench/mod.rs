@@ -7,6 +7,7 @@
 
 mod ceiling;
 pub(crate) mod ceiling_server;
+mod dispatch;
 mod intake;
 mod process;
 mod report;
@@ -14,6 +15,7 @@ mod row;
 mod server;
 mod session;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde::{Deserialize, Serialize};
@@ -25,6 +27,10 @@ use crate::workspace;
 pub(crate) struct Args {
     /// What to measure.
     name: Name,
+    /// What a large store holds before it is measured: events, or effects that wait (0: no large store).
+    /// 5 million events for `intake`, 1 million effects for `dispatch` unless told.
+    #[arg(long)]
+    fill: Option<u64>,
     #[command(flatten)]
     load: Load,
 }
@@ -36,6 +42,19 @@ enum Name {
     Ceiling,
     /// Durable acks per second at `/in/{source}`, as a share of the same server that stores nothing.
     Intake,
+    /// Effects a second from accept to done, as a share of the bare sender; how long one takes; lanes that are down.
+    Dispatch,
+}
+
+impl Name {
+    /// What a large store holds unless told.
+    fn fill(self) -> u64 {
+        match self {
+            Name::Ceiling => 0,
+            Name::Intake => 5_000_000,
+            Name::Dispatch => 1_000_000,
+        }
+    }
 }
 
 /// How much load, for how long.
@@ -59,8 +78,8 @@ pub(crate) struct Load {
     /// Length of a request's body.
     #[arg(long, default_value_t = 1024)]
     pub(crate) body_bytes: usize,
-    /// Events that a large store holds before it is measured (0: no large store).
-    #[arg(long, default_value_t = 5_000_000)]
+    /// See [`Args::fill`].
+    #[arg(skip)]
     pub(crate) fill: u64,
     /// Leave PostgreSQL out.
     #[arg(long)]
@@ -72,9 +91,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if cfg!(debug_assertions) {
         return rerun_in_release();
     }
+    let load = Load {
+        fill: args.fill.unwrap_or(args.name.fill()),
+        ..args.load.clone()
+    };
     match args.name {
-        Name::Ceiling => ceiling::run(&args.load)?,
-        Name::Intake => intake::run(&args.load)?,
+        Name::Ceiling => ceiling::run(&load)?,
+        Name::Intake => intake::run(&load)?,
+        Name::Dispatch => dispatch::run(&load)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -85,4 +109,11 @@ fn rerun_in_release() -> anyhow::Result<ExitCode> {
     let mut again = workspace::cargo(["run", "--quiet", "--release", "--package", "xtask", "--"]);
     let status = again.args(std::env::args_os().skip(1)).status()?;
     Ok(workspace::exit_code(status))
+}
+
+/// Builds a program of the bench that needs what is measured: an example of the crate `hapax`.
+fn build_example(name: &str) -> anyhow::Result<PathBuf> {
+    let build = ["build", "--quiet", "--release", "--package", "hapax"];
+    workspace::succeed(workspace::cargo(build).args(["--example", name]))?;
+    Ok(workspace::target().join("release/examples").join(name))
 }

@@ -134,7 +134,8 @@ fn ratio(rate: f64, base: Option<f64>) -> Option<f64> {
     base.filter(|base| *base > 0.0).map(|base| rate / base)
 }
 
-fn time(us: u64) -> String {
+/// A time as people read it.
+pub(super) fn time(us: u64) -> String {
     match us {
         0..1_000 => format!("{us} µs"),
         1_000..1_000_000 => format!("{:.1} ms", us as f64 / 1e3),

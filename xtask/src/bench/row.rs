@@ -59,6 +59,15 @@ impl Row {
         self.median().map_or(0.0, |median| median.round.rate())
     }
 
+    /// The median over all rounds of one of their numbers.
+    pub(super) fn median_of(&self, pick: impl Fn(&Round) -> u64) -> u64 {
+        let mut all: Vec<u64> = self.rounds.iter().map(|one| pick(&one.round)).collect();
+        all.sort_unstable();
+        all.get(all.len().saturating_sub(1) / 2)
+            .copied()
+            .unwrap_or(0)
+    }
+
     /// Distance between the fastest and the slowest round, as a share of the median.
     pub(super) fn spread(&self) -> Option<f64> {
         let rates = || self.rounds.iter().map(|measured| measured.round.rate());
@@ -115,6 +124,12 @@ pub(super) mod tests {
         assert_eq!(row.spread(), Some(4990.0 / 950.0));
         let median = row.median().expect("there are rounds");
         assert_eq!(median.cpu_us_per_answer(), Some(500_000.0 / 950.0));
+    }
+
+    #[test]
+    fn a_number_of_its_own_has_a_median_of_its_own() {
+        let row = row("a", &[1000, 10, 900]);
+        assert_eq!(row.median_of(Round::answers), 900);
     }
 
     #[test]

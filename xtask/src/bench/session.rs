@@ -39,25 +39,59 @@ impl Session {
             order.address == server.address(),
             "the order is for another server"
         );
-        let bar = progress(name, order);
-        let mut generator = Generator::start(order)?;
+        let generator = Generator::start(order)?;
+        self.take(&[name], order.rounds, generator, server.pid())
+    }
+
+    /// Takes the rows `names` from a program that measures itself: it reports each round once for each of them.
+    pub(super) fn measure_itself(
+        &mut self,
+        names: &[&str],
+        program: Generator,
+    ) -> anyhow::Result<()> {
+        let pid = program.pid();
+        self.take(names, self.load.rounds, program, pid)
+    }
+
+    fn take(
+        &mut self,
+        names: &[&str],
+        count: u32,
+        mut generator: Generator,
+        measured_pid: u32,
+    ) -> anyhow::Result<()> {
+        let bar = progress(&names.join(", "), count * names.len() as u32);
         let mut before = None;
-        let mut rounds = Vec::new();
+        let mut rounds: Vec<Vec<Measured>> = vec![Vec::new(); names.len()];
+        let mut turns = (0..names.len()).cycle();
         while let Some(signal) = generator.next_signal()? {
-            let after = process::usage(server.pid());
+            let after = process::usage(measured_pid);
             if let Signal::Round(round) = signal {
                 bar.set_message(format!("{:.0}/s", round.rate()));
-                rounds.push(Measured::between(round, before, after));
+                // What a process used is nobody's in particular where it measures several things by turns.
+                let shared = names.len() > 1;
+                let (before, after) = match shared {
+                    true => (None, None),
+                    false => (before, after),
+                };
+                let turn = turns.next().unwrap_or_default();
+                rounds[turn].push(Measured::between(round, before, after));
             }
             before = after;
             bar.inc(1);
         }
         bar.finish_and_clear();
-        self.rows.push(Row {
-            name: name.to_owned(),
+        let rows = names.iter().zip(rounds).map(|(name, rounds)| Row {
+            name: (*name).to_owned(),
             rounds,
         });
+        self.rows.extend(rows);
         Ok(())
+    }
+
+    /// The row `name`, if it was taken.
+    pub(super) fn row(&self, name: &str) -> Option<&Row> {
+        self.rows.iter().find(|row| row.name == name)
     }
 
     /// Prints the table with ratios to the row `ceiling`, and keeps the results for the next run to compare with.
@@ -73,8 +107,8 @@ impl Session {
     }
 }
 
-fn progress(name: &str, order: &Order) -> ProgressBar {
-    let bar = ProgressBar::new(u64::from(order.rounds) + 1);
+fn progress(name: &str, rounds: u32) -> ProgressBar {
+    let bar = ProgressBar::new(u64::from(rounds) + 1);
     if let Ok(style) = ProgressStyle::with_template("{prefix:<24} {bar:30} {pos}/{len} {msg}") {
         bar.set_style(style);
     }

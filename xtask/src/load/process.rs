@@ -4,10 +4,11 @@ use std::io::{BufRead, BufReader, Lines};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, bail};
+use serde::Serialize;
 
 use super::order::{Order, Signal};
 
-/// A running generator. Dropping it ends the process.
+/// A running generator, or another program that takes an order and reports rounds as it does. Dropping it ends the process.
 #[derive(Debug)]
 pub(crate) struct Generator {
     child: Child,
@@ -18,8 +19,15 @@ impl Generator {
     /// Starts a process that carries out `order`.
     pub(crate) fn start(order: &Order) -> anyhow::Result<Generator> {
         let program = std::env::current_exe().context("xtask does not find itself")?;
-        let mut child = Command::new(program)
-            .arg("load")
+        Generator::start_program(Command::new(program).arg("load"), order)
+    }
+
+    /// Starts another program that carries out `order`.
+    pub(crate) fn start_program(
+        command: &mut Command,
+        order: &impl Serialize,
+    ) -> anyhow::Result<Generator> {
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -32,6 +40,11 @@ impl Generator {
         };
         serde_json::to_writer(stdin, order).context("the load generator took no order")?;
         Ok(generator)
+    }
+
+    /// Its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Waits for the next signal; `None` when the order is done.

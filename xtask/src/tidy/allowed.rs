@@ -46,6 +46,18 @@ pub(super) const ALLOWED: &[Allowed] = &[
         "SQLite's batcher is its writer thread",
     ),
     only_here(
+        "crates/hapax-store/src/postgres/call.rs",
+        "a statement for the usual arrival; SQLite has one path for all",
+    ),
+    only_here(
+        "crates/hapax-store/src/postgres/called.rs",
+        "locks of effects that others hold; SQLite has one writer",
+    ),
+    only_here(
+        "crates/hapax-store/src/postgres/carry.rs",
+        "locks and round trips; SQLite writes as it decides",
+    ),
+    only_here(
         "crates/hapax-store/src/postgres/columns.rs",
         "SQLite is given one row at a time",
     ),
@@ -54,12 +66,16 @@ pub(super) const ALLOWED: &[Allowed] = &[
         "SQLite decides beside its statements, which cost no round trip",
     ),
     only_here(
+        "crates/hapax-store/src/postgres/direct.rs",
+        "connections to a server",
+    ),
+    only_here(
         "crates/hapax-store/src/postgres/effect_columns.rs",
         "SQLite is given one row at a time",
     ),
     only_here(
-        "crates/hapax-store/src/postgres/direct.rs",
-        "connections to a server",
+        "crates/hapax-store/src/postgres/effect_id.rs",
+        "where rows are in a sharded database",
     ),
     only_here(
         "crates/hapax-store/src/postgres/expired.rs",
@@ -86,12 +102,20 @@ pub(super) const ALLOWED: &[Allowed] = &[
         "SQLite's leases end by its process's clock",
     ),
     only_here(
+        "crates/hapax-store/src/postgres/node.rs",
+        "an embedded store has one node",
+    ),
+    only_here(
         "crates/hapax-store/src/postgres/notice.rs",
         "what a server says on the side",
     ),
     only_here(
-        "crates/hapax-store/src/postgres/plan.rs",
-        "SQLite plans in effect.rs, without locks",
+        "crates/hapax-store/src/postgres/order_rule.rs",
+        "SQLite keeps these as columns of their own",
+    ),
+    only_here(
+        "crates/hapax-store/src/postgres/pipeline.rs",
+        "round trips to a server",
     ),
     only_here(
         "crates/hapax-store/src/postgres/pool.rs",
@@ -106,8 +130,20 @@ pub(super) const ALLOWED: &[Allowed] = &[
         "SQLite's events have one writer and need no locks",
     ),
     only_here(
+        "crates/hapax-store/src/postgres/stored.rs",
+        "round trips to a server",
+    ),
+    only_here(
         "crates/hapax-store/src/postgres/tls.rs",
         "connections to a server",
+    ),
+    only_here(
+        "crates/hapax-store/src/postgres/turn.rs",
+        "SQLite decides beside its statements, which cost no round trip",
+    ),
+    only_here(
+        "crates/hapax-store/src/postgres/wake.rs",
+        "an embedded store has one node",
     ),
     only_here(
         "crates/hapax-store/src/postgres/wire.rs",

@@ -125,3 +125,20 @@ fn dependents_wait_and_a_dead_predecessor_blocks_them() {
     assert_eq!(after([Dead, Pending]), AfterVerdict::Blocked);
     assert_eq!(after([Pending, Uncertain]), AfterVerdict::Blocked);
 }
+
+#[test]
+fn a_gate_opens_when_nothing_is_in_the_way_and_never_past_a_person() {
+    use EffectState::{Dead, Done, Pending};
+    let table = [
+        (Gate::Waiting, &[Done][..], ChainPlace::First, Gate::Open),
+        (Gate::Waiting, &[], ChainPlace::Free, Gate::Open),
+        (Gate::Open, &[], ChainPlace::Behind, Gate::Waiting),
+        (Gate::Waiting, &[Pending], ChainPlace::First, Gate::Waiting),
+        (Gate::Waiting, &[Dead], ChainPlace::Free, Gate::Waiting),
+        (Gate::Review, &[Done], ChainPlace::First, Gate::Review),
+    ];
+    for (current, after, place, expected) in table {
+        let became = gate(current, after.iter().copied(), place);
+        assert_eq!(became, expected, "{current} {after:?} {place:?}");
+    }
+}

@@ -83,6 +83,30 @@ fn a_stale_worker_changes_nothing() {
 }
 
 #[test]
+fn a_stricter_class_holds_back_only_what_may_have_been_applied() {
+    let tighten = |record: &EffectRecord, repeat| {
+        let fence = record.fence;
+        step(record, &EffectStep::Tighten { fence, repeat })
+    };
+    let fresh = walk(EffectRecord::planned(Repeat::Keyed, at(0)), &[claim_at(0)]);
+    let once = tighten(&fresh, Repeat::Once).expect("an unstarted claim");
+    assert_eq!(once.did, Did::Tightened);
+    assert_eq!(once.next.repeat, Repeat::Once);
+    let laxer = tighten(&fresh, Repeat::Converges).expect("an unstarted claim");
+    assert_eq!(laxer.next, fresh, "the frozen class was stricter");
+    let unsure = EffectRecord {
+        ambiguous: true,
+        ..fresh
+    };
+    let held = tighten(&unsure, Repeat::Once).expect("an unstarted claim");
+    assert_eq!(held.next.state, EffectState::Uncertain);
+    assert_eq!(
+        tighten(&started(Repeat::Keyed), Repeat::Once),
+        Err(Rejected::AlreadyStarted)
+    );
+}
+
+#[test]
 fn a_repeated_settle_is_told_that_it_is_done() {
     let outcome = Outcome::Answered {
         status: 200,
@@ -197,6 +221,7 @@ fn steps() -> impl Strategy<Value = (EffectStep, u64, i64)> {
         6 => Just(EffectStep::Start { fence: old, now }),
         1 => Just(EffectStep::Extend { fence: old, now, until: at(0) }),
         1 => Just(EffectStep::Release { fence: old, due: now }),
+        1 => prop::sample::select(Repeat::ALL).prop_map(move |repeat| EffectStep::Tighten { fence: old, repeat }),
         6 => (outcomes(), next).prop_map(move |(outcome, next)| EffectStep::Settle { fence: old, now, outcome, next }),
         2 => Just(EffectStep::Expire { now, attempts_max: 5 }),
         1 => Just(EffectStep::Void { now, attempts_max: 5 }),
@@ -227,6 +252,7 @@ fn fill(template: EffectStep, now: Time, fence: Fence) -> EffectStep {
             until: now + Span::from_secs(20),
         },
         E::Release { .. } => E::Release { fence, due: now },
+        E::Tighten { repeat, .. } => E::Tighten { fence, repeat },
         E::Settle { outcome, next, .. } => E::Settle {
             fence,
             now,

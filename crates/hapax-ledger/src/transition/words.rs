@@ -1,6 +1,6 @@
 //! The words of the effect machine: what can happen to an effect, what it did, and why it did nothing.
 
-use crate::effect::{EffectRecord, SkipReason};
+use crate::effect::{EffectRecord, Repeat, SkipReason};
 use crate::lease::{Fence, Lease};
 use crate::outcome::Outcome;
 use crate::retry::Next;
@@ -51,6 +51,13 @@ pub enum EffectStep {
         outcome: Outcome,
         /// By [`crate::effect::EffectRecord::next_after`].
         next: Next,
+    },
+    /// The config's class is stricter now than the frozen one: an unstarted claim goes on under it.
+    Tighten {
+        /// Of its claim.
+        fence: Fence,
+        /// The config's class.
+        repeat: Repeat,
     },
     /// Rescue: the lease ran out and its worker is not heard of.
     Expire {
@@ -143,6 +150,8 @@ pub enum Did {
         /// Its number in the generation.
         attempt: u32,
     },
+    /// It goes on under the stricter class.
+    Tightened,
     /// The lease ends later.
     Extended {
         /// When.
@@ -229,6 +238,7 @@ impl EffectStep {
             | EffectStep::Extend { fence, .. }
             | EffectStep::Release { fence, .. }
             | EffectStep::Settle { fence, .. }
+            | EffectStep::Tighten { fence, .. }
             | EffectStep::SkipClaimed { fence, .. } => Some(fence),
             EffectStep::Claim { .. }
             | EffectStep::Expire { .. }

@@ -150,6 +150,7 @@ fn did(did: Did, epoch: u32) -> String {
         Did::Dead => "dead".to_owned(),
         Did::Skipped(reason) => format!("skipped {reason}"),
         Did::Forced { generation } => format!("pending generation={generation}"),
+        Did::Tightened => "claimed".to_owned(),
     }
 }
 

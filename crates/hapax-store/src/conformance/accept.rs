@@ -33,6 +33,7 @@ pub async fn a_new_event_is_stored_whole_and_read_back(store: Subject) {
         sighting: Receipted::New,
         needs_review: false,
         claims: Vec::new(),
+        revived: Vec::new(),
     };
     assert_eq!(receipts, [receipt]);
     let stored = Event {

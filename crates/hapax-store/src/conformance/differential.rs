@@ -5,6 +5,8 @@
 //! was given in its place.
 
 mod effects;
+mod looks;
+mod sketch;
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -17,29 +19,48 @@ use hapax_ledger::time::{Span, Time};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use self::effects::{
-    EffectCommand, EffectSketch, Known, effect_command, effect_sketch, new_effect,
-};
+use self::effects::Known;
+use self::sketch::{EffectCommand, EffectSketch, effect_command, effect_sketch, new_effects};
 use super::sample::{Dial, Subject, arrival, at, event, reap_all, review};
 use crate::model::ModelStore;
-use crate::nouns::{Event, EventFilter, Keep, NewEvent, PAGE_MAX, Page, PageFrom};
+use crate::nouns::{Event, EventFilter, Keep, NewEvent, OnFailed, PAGE_MAX, Page, PageFrom};
 
-/// Commands in one sequence. Every command moves the clock by a millisecond, and jumps are whole seconds: with fewer than a
+/// Commands in one sequence, of a little of everything and of mostly effects. Every command moves the clock by a millisecond, and jumps are whole seconds: with fewer than a
 /// thousand commands no two arrivals share a millisecond, so that the order of a list is never a matter of taste.
 const COMMANDS_MAX: usize = 80;
+const COMMANDS_WHEN_BUSY_MAX: usize = 200;
 const SOURCES: [&str; 2] = ["a", "b"];
-const KEYS: [&str; 4] = ["k0", "k1", "k2", "k3"];
+const KEYS: usize = 4;
+const KEYS_WHEN_BUSY: usize = 10;
 const BODIES: [&str; 3] = ["A", "B", "C"];
+const TYPES: [&str; 3] = ["made", "changed", "ended"];
 
 /// One thing to do to both.
 #[derive(Clone, Debug)]
 enum Command {
-    Accept { source: usize, events: Vec<Sketch> },
-    Jump { seconds: i64 },
+    Accept {
+        source: usize,
+        events: Vec<Sketch>,
+    },
+    /// One of the latest events once more, to be tried again.
+    Again {
+        latest: usize,
+    },
+    Jump {
+        seconds: i64,
+    },
     Reap,
-    Sighted { source: usize, key: usize },
-    Look { nth: usize },
-    List { filter: usize, from: usize },
+    Sighted {
+        source: usize,
+        key: usize,
+    },
+    Look {
+        nth: usize,
+    },
+    List {
+        filter: usize,
+        from: usize,
+    },
     Effects(EffectCommand),
 }
 
@@ -51,46 +72,83 @@ struct Sketch {
     varies: bool,
     review: bool,
     keep: usize,
+    retries: bool,
     effects: Vec<EffectSketch>,
 }
 
-fn sketch() -> impl Strategy<Value = Sketch> {
+fn sketch(
+    keys: usize,
+    effects: impl Strategy<Value = Vec<EffectSketch>>,
+) -> impl Strategy<Value = Sketch> {
     (
-        0..KEYS.len(),
+        0..keys,
         0..BODIES.len(),
         prop::bool::weighted(0.2),
         prop::bool::weighted(0.1),
         0..3usize,
-        prop_oneof![
-            Just(Vec::new()),
-            prop::collection::vec(effect_sketch(), 1..4)
-        ],
+        any::<bool>(),
+        effects,
     )
-        .prop_map(|(key, body, varies, review, keep, effects)| Sketch {
-            key,
-            body,
-            varies,
-            review,
-            keep,
-            effects,
-        })
+        .prop_map(
+            |(key, body, varies, review, keep, retries, effects)| Sketch {
+                key,
+                body,
+                varies,
+                review,
+                keep,
+                retries,
+                effects,
+            },
+        )
 }
 
+fn key(number: usize) -> String {
+    format!("k{number}")
+}
+
+fn accept(
+    sketch: impl Strategy<Value = Sketch>,
+    events: std::ops::Range<usize>,
+) -> impl Strategy<Value = Command> {
+    (0..SOURCES.len(), prop::collection::vec(sketch, events))
+        .prop_map(|(source, events)| Command::Accept { source, events })
+}
+
+/// A little of everything; few keys, so that most come again.
 fn command() -> impl Strategy<Value = Command> {
-    let accept = |events| {
-        (0..SOURCES.len(), prop::collection::vec(sketch(), events))
-            .prop_map(|(source, events)| Command::Accept { source, events })
+    let event = || {
+        let effects = prop_oneof![
+            Just(Vec::new()),
+            prop::collection::vec(effect_sketch(3, 0.3), 1..4)
+        ];
+        sketch(KEYS, effects)
     };
     prop_oneof![
-        8 => accept(1..2),
-        2 => accept(0..5),
+        8 => accept(event(), 1..2),
+        2 => accept(event(), 0..5),
         3 => (1..40i64).prop_map(|seconds| Command::Jump { seconds }),
         1 => (-60..0i64).prop_map(|seconds| Command::Jump { seconds }),
         2 => Just(Command::Reap),
-        1 => (0..SOURCES.len(), 0..KEYS.len()).prop_map(|(source, key)| Command::Sighted { source, key }),
+        1 => (0..SOURCES.len(), 0..KEYS).prop_map(|(source, key)| Command::Sighted { source, key }),
         2 => any::<prop::sample::Index>().prop_map(|nth| Command::Look { nth: nth.index(1_000) }),
         12 => effect_command().prop_map(Command::Effects),
         2 => (0..FILTERS, 0..1_000usize).prop_map(|(filter, from)| Command::List { filter, from }),
+    ]
+}
+
+/// Many effects, most of them with an order, on their way.
+fn busy_command() -> impl Strategy<Value = Command> {
+    let event = || {
+        let effects = prop::collection::vec(effect_sketch(20, 0.8), 1..4);
+        sketch(KEYS_WHEN_BUSY, effects)
+    };
+    prop_oneof![
+        5 => accept(event(), 1..4),
+        5 => (0..20usize).prop_map(|latest| Command::Again { latest }),
+        1 => (1..20i64).prop_map(|seconds| Command::Jump { seconds }),
+        1 => Just(Command::Reap),
+        1 => any::<prop::sample::Index>().prop_map(|nth| Command::Look { nth: nth.index(1_000) }),
+        24 => effect_command().prop_map(Command::Effects),
     ]
 }
 
@@ -104,15 +162,18 @@ fn keep(number: usize) -> Keep {
 }
 
 fn new_event(source: &str, sketch: &Sketch, now: Time) -> NewEvent {
-    let mut new = event(source, KEYS[sketch.key], BODIES[sketch.body]);
+    let mut new = event(source, &key(sketch.key), BODIES[sketch.body]);
     if sketch.varies {
         new.compare_hash = BodyHash::of(b"what does not vary");
     }
     new.review = sketch.review.then(review);
     new.keep = keep(sketch.keep);
     new.entity = (sketch.body == 0).then(|| "cus_1".into());
-    let effects = sketch.effects.iter();
-    new.effects = effects.map(|sketch| new_effect(sketch, now)).collect();
+    if sketch.retries {
+        new.on_failed = OnFailed::Retry;
+    }
+    new.event_type = Some(TYPES[sketch.body].into());
+    new.effects = new_effects(&sketch.effects, now);
     new
 }
 
@@ -128,7 +189,7 @@ fn filter(number: usize, now: Time) -> EventFilter {
         },
         2 => EventFilter {
             source: Some(SOURCES[1].into()),
-            key: Some(KEYS[1].into()),
+            key: Some(key(1)),
             ..all
         },
         3 => EventFilter {
@@ -155,6 +216,8 @@ struct Pair {
     went_back: bool,
     given: Vec<(EventId, EventId)>,
     names: HashMap<EventId, EventId>,
+    /// All that was new or tried to be, oldest first, with its source.
+    sent: Vec<(&'static str, NewEvent)>,
     effects: Known,
 }
 
@@ -162,7 +225,22 @@ impl Pair {
     async fn run(&mut self, command: &Command) {
         self.clock = self.clock + Span::from_millis(1);
         match command {
-            Command::Accept { source, events } => self.accept(SOURCES[*source], events).await,
+            Command::Accept { source, events } => {
+                let now = self.effects.now;
+                let source = SOURCES[*source];
+                let new = |sketch| new_event(source, sketch, now);
+                let events: Vec<NewEvent> = events.iter().map(new).collect();
+                self.sent
+                    .extend(events.iter().map(|event| (source, event.clone())));
+                self.accept(source, events).await;
+            }
+            Command::Again { latest } => {
+                let sent = self.sent.iter().rev().nth(*latest);
+                if let Some((source, mut event)) = sent.cloned() {
+                    event.on_failed = OnFailed::Retry;
+                    self.accept(source, vec![event]).await;
+                }
+            }
             Command::Jump { seconds } if *seconds < 0 => {
                 self.clock = self.clock - Span::from_secs(-seconds);
                 self.went_back = true;
@@ -175,7 +253,10 @@ impl Pair {
                 );
                 assert_eq!(theirs, ours, "reaped");
             }
-            Command::Sighted { source, key } => self.sighted(SOURCES[*source], KEYS[*key]).await,
+            Command::Sighted {
+                source,
+                key: number,
+            } => self.sighted(SOURCES[*source], &key(*number)).await,
             Command::Look { nth } => self.look(*nth).await,
             Command::List {
                 filter: number,
@@ -192,11 +273,7 @@ impl Pair {
             .expect("the store names an id that no receipt has given")
     }
 
-    async fn accept(&mut self, source: &str, events: &[Sketch]) {
-        let events: Vec<NewEvent> = events
-            .iter()
-            .map(|sketch| new_event(source, sketch, self.effects.now))
-            .collect();
+    async fn accept(&mut self, source: &str, events: Vec<NewEvent>) {
         let arrival = arrival(source, self.clock, events);
         let theirs = self
             .store
@@ -333,7 +410,10 @@ pub fn agrees_with_the_model<Fut>(
         failure_persistence: None,
         ..Config::default()
     };
-    let sequences = prop::collection::vec(command(), 1..COMMANDS_MAX);
+    let sequences = prop_oneof![
+        prop::collection::vec(command(), 1..COMMANDS_MAX),
+        prop::collection::vec(busy_command(), 1..COMMANDS_WHEN_BUSY_MAX),
+    ];
     let outcome = TestRunner::new(config).run(&sequences, |commands| {
         runtime.block_on(async {
             let effects = Known::new(dial.clone());
@@ -344,6 +424,7 @@ pub fn agrees_with_the_model<Fut>(
                 went_back: false,
                 given: Vec::new(),
                 names: HashMap::new(),
+                sent: Vec::new(),
                 effects,
             };
             for command in &commands {

@@ -9,39 +9,22 @@ use hapax_ledger::time::Span;
 use hapax_ledger::transition::Rejected;
 
 use super::sample::{Dial, KEEP, Subject, accept_one, at, detail, reap_all};
-use super::worker::{LEASE, OK, SETTLED, advance, calling_for, claim_as, done, planned, rescue};
-use crate::nouns::{Born, Effect, Move, Moved, NewEffect, Receipt};
-
-const BROKEN: Outcome = Outcome::Answered {
-    status: 500,
-    retry_after: None,
+use super::worker::{
+    BROKEN, GIVEN_UP, LEASE, OK, SETTLED, START, accept_effects, advance, calling_for, claim_as,
+    claim_one, done, effect_detail, ended, planned, rescue,
 };
+use crate::nouns::{Born, Effect, Move, Moved, NewEffect, Reaped, Receipt};
 
 async fn accept(store: &Subject, key: &str, effects: Vec<NewEffect>) -> Receipt {
-    accept_one(store, "a", at(0), calling_for(key, effects)).await
+    accept_effects(store, key, effects).await
 }
 
 async fn claim(store: &Subject, limit: u32) -> Vec<Effect> {
     claim_as(store, "node", limit, LEASE).await
 }
 
-async fn claim_one(store: &Subject) -> Effect {
-    let [effect] = claim(store, 10)
-        .await
-        .try_into()
-        .expect("one effect is due");
-    effect
-}
-
 async fn state(store: &Subject, effect: &Effect) -> EffectState {
-    store
-        .effect(effect.id)
-        .await
-        .expect("the store reads")
-        .expect("it is there")
-        .effect
-        .record
-        .state
+    effect_detail(store, effect).await.effect.record.state
 }
 
 async fn status(store: &Subject, receipt: &Receipt) -> EventStatus {
@@ -94,9 +77,9 @@ pub async fn a_settled_effect_is_done_for_good(store: Subject, dial: Dial) {
         Moved::Refused(Rejected::NotStarted)
     );
     dial.set(at(1));
-    done(&store, &effect, Move::Start).await;
+    done(&store, &effect, START).await;
     assert_eq!(
-        advance(&store, &effect, Move::Start).await,
+        advance(&store, &effect, START).await,
         Moved::Refused(Rejected::AlreadyStarted)
     );
     dial.set(at(2));
@@ -111,11 +94,7 @@ pub async fn a_settled_effect_is_done_for_good(store: Subject, dial: Dial) {
         (rescue(&store).await, claim(&store, 10).await),
         (0, Vec::new())
     );
-    let read = store
-        .effect(effect.id)
-        .await
-        .expect("the store reads")
-        .expect("it is there");
+    let read = effect_detail(&store, &effect).await;
     let [attempt] = read.attempts.try_into().expect("one attempt");
     assert_eq!(
         (attempt.number, attempt.fence, attempt.outcome),
@@ -131,28 +110,24 @@ pub async fn a_settled_effect_is_done_for_good(store: Subject, dial: Dial) {
 pub async fn a_late_settlement_changes_nothing_and_is_kept(store: Subject, dial: Dial) {
     accept(&store, "k", vec![planned("e", "1", Repeat::Keyed)]).await;
     let paused = claim_one(&store).await;
-    done(&store, &paused, Move::Start).await;
+    done(&store, &paused, START).await;
     dial.set(at(31));
     assert_eq!(rescue(&store).await, 1);
     let other = claim_one(&store).await;
     for late in [
         SETTLED,
         Move::Extend(LEASE),
-        Move::Start,
+        START,
         Move::Release(Span::ZERO),
     ] {
         assert_eq!(
-            advance(&store, &paused, late).await,
+            advance(&store, &paused, late.clone()).await,
             Moved::Refused(Rejected::StaleFence),
             "{late:?}"
         );
     }
     assert_eq!(state(&store, &other).await, EffectState::Claimed);
-    let read = store
-        .effect(other.id)
-        .await
-        .expect("the store reads")
-        .expect("it is there");
+    let read = effect_detail(&store, &other).await;
     let [attempt] = read.attempts.try_into().expect("one attempt has ended");
     assert_eq!(
         attempt.outcome,
@@ -173,7 +148,7 @@ pub async fn a_lost_worker_leaves_what_the_class_says(store: Subject, dial: Dial
     let receipt = accept(&store, "k", effects).await;
     let all = claim(&store, 10).await;
     for effect in all.iter().filter(|effect| &*effect.name != "unstarted") {
-        done(&store, effect, Move::Start).await;
+        done(&store, effect, START).await;
     }
     dial.set(at(30));
     assert_eq!(rescue(&store).await, 3);
@@ -197,11 +172,11 @@ pub async fn a_lost_worker_leaves_what_the_class_says(store: Subject, dial: Dial
 pub async fn a_retry_waits_for_its_time_and_an_end_is_an_end(store: Subject, dial: Dial) {
     let receipt = accept(&store, "k", vec![planned("e", "1", Repeat::Keyed)]).await;
     let effect = claim_one(&store).await;
-    done(&store, &effect, Move::Start).await;
+    done(&store, &effect, START).await;
     done(
         &store,
         &effect,
-        Move::Settle(BROKEN, Next::At(Span::from_secs(60))),
+        ended(BROKEN, Next::At(Span::from_secs(60))),
     )
     .await;
     assert_eq!(status(&store, &receipt).await, EventStatus::Pending);
@@ -209,20 +184,16 @@ pub async fn a_retry_waits_for_its_time_and_an_end_is_an_end(store: Subject, dia
     assert_eq!(claim(&store, 10).await, []);
     dial.set(at(60));
     let effect = claim_one(&store).await;
-    done(&store, &effect, Move::Start).await;
-    done(&store, &effect, Move::Settle(BROKEN, Next::Exhausted)).await;
+    done(&store, &effect, START).await;
+    done(&store, &effect, ended(BROKEN, Next::Exhausted)).await;
     assert_eq!(
         (state(&store, &effect).await, status(&store, &receipt).await),
         (EffectState::Dead, EventStatus::Dead)
     );
 }
 
-/// Claims come earliest first, and no more than asked for.
+/// Claims come earliest first in each lane, and no more than asked for.
 pub async fn the_earliest_come_first(store: Subject, dial: Dial) {
-    if store.shards() > 1 {
-        // Over shards there is no order: each is asked on its own.
-        return;
-    }
     let later = |key: &str, seconds| NewEffect {
         not_before: at(seconds),
         ..planned("e", key, Repeat::Keyed)
@@ -275,11 +246,7 @@ pub async fn a_repeatable_effect_may_be_born_claimed(store: Subject, dial: Dial)
     );
     dial.set(at(6));
     done(&store, &keyed.effect, SETTLED).await;
-    let read = store
-        .effect(keyed.effect.id)
-        .await
-        .expect("the store reads")
-        .expect("it is there");
+    let read = effect_detail(&store, &keyed.effect).await;
     assert_eq!(
         (&*read.attempts[0].node, read.attempts[0].started_at),
         ("here", at(5))
@@ -314,7 +281,7 @@ pub async fn two_events_share_one_effect(store: Subject, _dial: Dial) {
     let claimed = claim(&store, 10).await;
     assert_eq!(claimed.len(), 2, "one email, one other");
     for effect in &claimed {
-        done(&store, effect, Move::Start).await;
+        done(&store, effect, START).await;
         done(&store, effect, SETTLED).await;
     }
     assert_eq!(status(&store, &first).await, EventStatus::Completed);
@@ -347,12 +314,12 @@ pub async fn a_claim_can_be_extended_released_or_skipped(store: Subject, dial: D
     assert_eq!(claim(&store, 10).await, []);
     dial.set(at(59));
     let effect = claim_one(&store).await;
-    done(&store, &effect, Move::Start).await;
+    done(&store, &effect, START).await;
     assert_eq!(
         advance(&store, &effect, Move::Release(Span::ZERO)).await,
         Moved::Refused(Rejected::AlreadyStarted)
     );
-    done(&store, &effect, Move::Settle(BROKEN, Next::At(Span::ZERO))).await;
+    done(&store, &effect, ended(BROKEN, Next::At(Span::ZERO))).await;
     let effect = claim_one(&store).await;
     done(&store, &effect, Move::Skip(SkipReason::Stale)).await;
     assert_eq!(
@@ -369,10 +336,10 @@ pub async fn an_unknown_effect_is_said_to_be_unknown(store: Subject, _dial: Dial
     bytes[0] ^= 1;
     let unknown = hapax_ledger::id::EffectId::from_bytes(bytes);
     let moved = store
-        .advance(unknown, effect.record.fence, Move::Start)
+        .advance(unknown, effect.record.fence, START)
         .await
         .expect("the store moves");
-    assert_eq!(moved, Moved::NoEffect);
+    assert_eq!(moved.moved, Moved::NoEffect);
     assert_eq!(store.effect(unknown).await.expect("the store reads"), None);
 }
 
@@ -400,7 +367,7 @@ pub async fn an_effects_key_outlives_every_event_that_calls_for_it(store: Subjec
         "a pending effect keeps its event"
     );
     let effect = claim_one(&store).await;
-    done(&store, &effect, Move::Start).await;
+    done(&store, &effect, START).await;
     done(&store, &effect, SETTLED).await;
     reap_all(&store, end_of_first).await;
     assert_eq!(
@@ -430,6 +397,28 @@ pub async fn an_effects_key_outlives_every_event_that_calls_for_it(store: Subjec
         store.effect(effect.id).await.expect("the store reads"),
         None
     );
+}
+
+/// I1: one dead effect makes its event dead, and still nothing goes while another one is on its way.
+pub async fn a_dead_effect_does_not_let_go_of_the_others(store: Subject, _dial: Dial) {
+    let effects = vec![
+        planned("dead", "1", Repeat::Keyed),
+        planned("late", "1", Repeat::Keyed),
+    ];
+    let receipt = accept(&store, "k", effects).await;
+    let [dead, late] = claim(&store, 10).await.try_into().expect("two are due");
+    done(&store, &dead, START).await;
+    done(&store, &dead, GIVEN_UP).await;
+    assert_eq!(status(&store, &receipt).await, EventStatus::Dead);
+    let much_later = at(0) + KEEP.identity + Span::from_days(1);
+    assert_eq!(reap_all(&store, much_later).await, Reaped::default());
+    assert_eq!(state(&store, &late).await, EffectState::Claimed);
+    done(&store, &late, START).await;
+    done(&store, &late, SETTLED).await;
+    let reaped = reap_all(&store, much_later).await;
+    assert_eq!((reaped.payloads, reaped.identities), (1, 1));
+    let gone = store.effect(late.id).await.expect("the store reads");
+    assert_eq!(gone, None);
 }
 
 /// C3: racing workers never hold the same effect.

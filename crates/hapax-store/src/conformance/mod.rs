@@ -5,12 +5,17 @@
 //! model side by side. Checks name the invariants they keep (`INVARIANTS.md`), and use no clock but their own.
 
 pub mod accept;
+pub mod after;
 pub mod caps;
 pub mod database;
 pub mod differential;
+pub mod effect_reads;
 pub mod effects;
+pub mod evidence;
 pub mod expiry;
+pub mod lanes;
 pub mod life;
+pub mod order;
 pub mod reads;
 pub mod reap;
 pub mod sample;
@@ -18,7 +23,7 @@ pub mod worker;
 
 /// Makes a test of every check. `$run` is the absolute path of a function that calls what it is given with an empty store:
 /// `fn run<F, Fut>(check: F) where F: FnOnce(Arc<dyn Store>) -> Fut, Fut: Future<Output = ()>`.
-/// With `effects` before it, the checks of [`effects`]: `F: FnOnce(Arc<dyn Store>, Dial) -> Fut`, with a store whose leases
+/// With `effects` before it, the checks that are about effects: `F: FnOnce(Arc<dyn Store>, Dial) -> Fut`, with a store whose leases
 /// end by the dial.
 #[macro_export]
 macro_rules! conformance_tests {
@@ -88,7 +93,56 @@ macro_rules! conformance_tests {
             a_claim_can_be_extended_released_or_skipped,
             an_unknown_effect_is_said_to_be_unknown,
             an_effects_key_outlives_every_event_that_calls_for_it,
+            a_dead_effect_does_not_let_go_of_the_others,
             racing_claims_never_share_an_effect,
+        );
+        $crate::conformance_tests!(@ $run; lanes:
+            a_claim_takes_from_the_lanes_it_names_and_no_more_than_their_room,
+            a_look_names_the_lanes_that_have_something_to_do,
+            a_look_goes_on_after_a_lane,
+            a_full_lane_hides_no_other,
+            a_claim_says_when_the_next_is_due,
+            a_lone_node_looks_after_every_shard,
+        );
+        $crate::conformance_tests!(@ $run; after:
+            what_comes_after_waits_until_all_before_it_is_done,
+            a_skipped_one_lets_the_next_go_and_a_retry_does_not,
+            a_dead_one_blocks_what_comes_after_until_it_is_revived,
+            a_repeat_revives_only_where_it_may,
+            an_uncertain_one_blocks_what_comes_after_until_it_is_resolved,
+            a_shared_effect_counts_for_both_events,
+            what_waits_is_not_born_claimed,
+        );
+        $crate::conformance_tests!(@ $run; order:
+            one_at_a_time_in_the_order_of_acceptance,
+            unrelated_entities_never_wait_for_each_other,
+            an_uncertain_one_blocks_its_entity_until_it_is_resolved,
+            an_older_version_is_stale_and_an_equal_one_is_not,
+            a_retry_is_measured_by_the_others_only,
+            after_the_end_a_person_decides,
+            a_reopened_entity_goes_on,
+            a_free_order_waits_for_nobody,
+            going_back_behind_a_later_one_needs_a_person,
+            a_revived_one_goes_back_to_its_place,
+            a_review_condition_asks_before_the_start,
+            a_worker_can_ask_for_a_person,
+            a_reaped_entity_begins_anew,
+        );
+        $crate::conformance_tests!(@ $run; evidence:
+            what_was_said_is_kept_with_the_attempt,
+            an_effect_says_how_its_latest_attempt_ended,
+            a_snapshot_is_frozen_unless_the_effect_converges,
+            a_rescue_names_what_it_freed,
+            what_is_uncertain_is_resolved_by_a_probe_or_a_person,
+            an_unknown_effect_cannot_be_resolved,
+            a_stricter_class_holds_back_what_may_have_been_applied,
+        );
+        $crate::conformance_tests!(@ $run; effect_reads:
+            effects_are_listed_by_every_filter,
+            pages_of_effects_meet_both_ways,
+            effects_that_have_not_ended_well_are_counted,
+            parcels_come_in_the_order_asked,
+            an_effect_names_the_events_that_call_for_it,
         );
     };
     (@ $run:path; $subject:ident: $($check:ident,)+) => {

@@ -10,8 +10,8 @@ use hapax_ledger::key::{BodyHash, KeyHash, KeyKind};
 use hapax_ledger::time::{Span, Time};
 
 use crate::nouns::{
-    Arrival, EventDetail, EventFilter, Keep, NewEvent, Page, PageFrom, Proof, Reaped, Receipt,
-    Review,
+    Arrival, EventDetail, EventFilter, Keep, NewEvent, OnFailed, Page, PageFrom, Proof, Reaped,
+    Receipt, Review,
 };
 use crate::store::{Clock, Store};
 
@@ -75,6 +75,7 @@ pub fn event(source: &str, key: &str, body: &str) -> NewEvent {
         version: None,
         keep: KEEP,
         review: None,
+        on_failed: OnFailed::Link,
         effects: Vec::new(),
     }
 }

@@ -7,6 +7,7 @@ use hapax_ledger::effect::Repeat;
 use hapax_ledger::event::KeyOrigin;
 use hapax_ledger::id::EventId;
 use hapax_ledger::key::{BodyHash, KeyHash};
+use hapax_ledger::order::{PlannedOrder, ReviewWhy};
 use hapax_ledger::time::{Span, Time};
 
 use super::effect::Claimed;
@@ -71,8 +72,20 @@ pub struct NewEvent {
     pub keep: Keep,
     /// Why a person has to look at it, if so.
     pub review: Option<Review>,
+    /// What a repeat of it does if some of its effects were given up.
+    pub on_failed: OnFailed,
     /// The effects it calls for.
     pub effects: Vec<NewEffect>,
+}
+
+/// What a repeat of an event whose effects were given up does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnFailed {
+    /// It is linked, no more.
+    #[default]
+    Link,
+    /// It also revives the dead effects. A conflicting body never does.
+    Retry,
 }
 
 /// How long the parts of an event are kept.
@@ -95,6 +108,33 @@ pub struct Review {
     pub message: String,
 }
 
+impl Review {
+    /// What an event says whose effect's order asks for a person. No ids in the sentence: it is the same in every store.
+    pub fn of_order(why: &ReviewWhy) -> Review {
+        let (code, message) = match why {
+            ReviewWhy::Ended { by } => (
+                "H0220",
+                format!(
+                    "the object had ended ({by}) before this came; a person has to say whether it still counts"
+                ),
+            ),
+            ReviewWhy::LaterRan { .. } => (
+                "H0221",
+                "a later one of the same object was already sent; this one would come out of order"
+                    .to_owned(),
+            ),
+            ReviewWhy::Asked => (
+                "H0222",
+                "the review condition of its order holds, so a person decides".to_owned(),
+            ),
+        };
+        Review {
+            code: code.to_owned(),
+            message,
+        }
+    }
+}
+
 /// An effect as planned, before the store has said whether it is new.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewEffect {
@@ -112,7 +152,12 @@ pub struct NewEffect {
     pub not_before: Time,
     /// Attempts that its schedule allows, for the rescue of one whose worker never comes back.
     pub attempts_max: u32,
-    /// Claimed from birth by the accepting node, with attempt 1 started: the fast path.
+    /// Places in this plan of the effects that must be done first.
+    pub after: Vec<u16>,
+    /// Its order, if it has one.
+    pub order: Option<PlannedOrder>,
+    /// Claimed from birth by the accepting node, with attempt 1 started: the fast path. Has no effect where something (`after`,
+    /// order) may make the effect wait.
     pub born: Option<Born>,
 }
 
@@ -136,6 +181,8 @@ pub struct Receipt {
     pub needs_review: bool,
     /// Claims on effects that were born claimed, in plan order; `None` where the effect existed already.
     pub claims: Vec<Option<Claimed>>,
+    /// Lanes in which a repeat revived something.
+    pub revived: Vec<Arc<str>>,
 }
 
 /// New, or seen before.

@@ -46,29 +46,29 @@ impl EventFilter {
 
 /// Which part of a list, newest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Page {
+pub struct Page<I = EventId> {
     /// At most so many rows; see [`PAGE_MAX`].
     pub limit: u32,
     /// Where to go on.
-    pub from: PageFrom,
+    pub from: PageFrom<I>,
 }
 
 /// Where a page begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PageFrom {
+pub enum PageFrom<I = EventId> {
     /// At the newest.
     Newest,
     /// At the next older than this one.
-    OlderThan(EventId),
+    OlderThan(I),
     /// At the next newer than this one (the page is still given newest first).
-    NewerThan(EventId),
+    NewerThan(I),
 }
 
 /// A page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed<T> {
+pub struct Listed<T, I = EventId> {
     /// The rows, newest first.
     pub rows: Vec<T>,
     /// Where the next older page begins, if the list goes on.
-    pub next: Option<EventId>,
+    pub next: Option<I>,
 }

@@ -1,174 +1,215 @@
-//! Claims, moves and rescues: one transaction each, or one for a group of moves.
+//! Which lanes have something to do, claims in them, and rescues: one transaction each.
 //!
 //! Effects are locked first, then the moment is read, then the ledger decides in memory, then all of it is written. What others
-//! hold is skipped by claims and rescues, and waited for by moves, in the order of ids.
+//! hold is skipped.
 
+use bytes::Bytes;
 use hapax_ledger::id::EffectId;
-use hapax_ledger::lease::Fence;
-use tokio_postgres::Row;
+use hapax_ledger::time::Time;
 use tokio_postgres::types::Type;
 
-use super::batch::{Job, Work};
-use super::effect::{self, effect_columns, to_held};
-use super::held::{Hand, Held};
+use super::carry::carry_out;
+use super::chain;
+use super::effect::{KEY_HASH, effect_columns, text, time, to_held};
+use super::gate::{GateChange, opened};
+use super::held::Hand;
 use super::moment::{LeaseClock, moment, now};
-use super::pool::{Pool, Taken};
-use super::wire::Uuid;
+use super::pool::{Param, Pool};
+use super::wire::{Uuid, sendable};
 use crate::error::StoreError;
-use crate::nouns::{ClaimAsk, Claimed, Move, Moved};
+use crate::nouns::{ClaimAsk, Claimed, LANES_PER_LOOK_MAX, LaneDue, Rescued};
 
 /// Effects that one claim takes at most, whatever is asked for: they are locked until its commit.
-const CLAIM_ROWS_MAX: u32 = 1_000;
+const CLAIM_ROWS_MAX: i64 = 1_000;
 /// Effects that one step of the rescue looks at.
 const RESCUE_ROWS: i64 = 500;
 
-/// Claims what is due in one shard, earliest first.
+/// Lanes of a shard that have claimable effects. The index is entered once for each lane, at the earliest of its effects.
+pub(super) async fn due(
+    pool: &Pool,
+    shard: u16,
+    after: Option<&str>,
+) -> Result<Vec<LaneDue>, StoreError> {
+    // The first text behind another is that text with the least character there is. (NUL is never sent.)
+    let from = after.map_or_else(String::new, |after| format!("{}\u{1}", sendable(after)));
+    let rows = pool
+        .read(
+            "WITH RECURSIVE due (lane, next_at) AS (
+                 (
+                     SELECT lane, next_at FROM hapax.queue
+                     WHERE shard = $1 AND state = 0 AND gate = 0 AND lane >= $2
+                     ORDER BY lane, next_at LIMIT 1
+                 )
+                 UNION ALL
+                 SELECT n.lane, n.next_at FROM due CROSS JOIN LATERAL (
+                     SELECT lane, next_at FROM hapax.queue
+                     WHERE shard = $1 AND state = 0 AND gate = 0 AND lane > due.lane
+                     ORDER BY lane, next_at LIMIT 1
+                 ) n
+             )
+             SELECT lane, next_at FROM due LIMIT $3",
+            &[
+                (&(shard as i16), Type::INT2),
+                (&from, Type::TEXT),
+                (&i64::from(LANES_PER_LOOK_MAX), Type::INT8),
+            ],
+        )
+        .await?;
+    let lanes = rows.iter().map(|row| LaneDue {
+        lane: text(row, 0),
+        at: time(row, 1),
+    });
+    Ok(lanes.collect())
+}
+
+/// Claims what is due in some lanes of one shard, earliest first in each.
 pub(super) async fn claim(
     pool: &Pool,
     ask: &ClaimAsk,
     clock: &LeaseClock,
 ) -> Result<Vec<Claimed>, StoreError> {
-    let taken = pool.take().await?;
-    let shard = ask.shard as i16;
-    let limit = i64::from(ask.limit.min(CLAIM_ROWS_MAX));
-    let (given, limit) = (clock.given(), limit);
-    let params = [
-        (&shard as _, Type::INT2),
-        (&given as _, Type::INT8),
-        (&limit as _, Type::INT8),
+    let lanes: Vec<_> = ask.lanes.iter().map(|lane| sendable(&lane.lane)).collect();
+    let rooms: Vec<i64> = ask.lanes.iter().map(|lane| lane.room.into()).collect();
+    let (shard, given) = (ask.shard as i16, clock.given());
+    let params: [Param<'_>; 5] = [
+        (&shard, Type::INT2),
+        (&given, Type::INT8),
+        (&lanes, Type::TEXT_ARRAY),
+        (&rooms, Type::INT8_ARRAY),
+        (&CLAIM_ROWS_MAX, Type::INT8),
     ];
+    let taken = pool.take().await?;
     let due = taken.begin(
         effect_columns!(
             concat!(
                 "WITH q AS MATERIALIZED (
-                     SELECT * FROM hapax.queue WHERE shard = $1 AND state = 0 AND next_at <= ",
+                     SELECT k.number, q.* FROM unnest($3::text[], $4::int8[]) WITH ORDINALITY AS k (lane, room, number)
+                     CROSS JOIN LATERAL (
+                         SELECT * FROM hapax.queue
+                         WHERE shard = $1 AND lane = k.lane COLLATE \"C\" AND state = 0 AND gate = 0 AND next_at <= ",
                 now!("$2"),
-                " ORDER BY next_at LIMIT $3 FOR UPDATE SKIP LOCKED
+                "        ORDER BY next_at, effect LIMIT k.room FOR UPDATE SKIP LOCKED
+                     ) q
+                     LIMIT $5
                  ) "
             ),
-            "FROM q JOIN hapax.effect e ON e.shard = q.shard AND e.id = q.effect ORDER BY q.next_at, e.id"
+            ", s.body FROM q JOIN hapax.effect e ON e.id = q.effect
+             LEFT JOIN hapax.snapshot s ON s.shard = e.shard AND s.effect = e.id
+             ORDER BY q.number, q.next_at, q.effect"
         ),
         &params,
     );
     let (due, moment) = tokio::try_join!(biased; due, moment(&taken, clock))?;
-    let due: Vec<Held> = due.iter().map(to_held).collect();
-    let ids: Vec<EffectId> = due.iter().map(|held| held.effect.id).collect();
-    let mut hand = Hand::new(moment, due);
-    let claimed = ids
+    let mut wanted: Vec<(EffectId, Option<Bytes>)> = Vec::with_capacity(due.len());
+    for row in &due {
+        let snapshot = row.get::<_, Option<Vec<u8>>>(KEY_HASH + 1);
+        let id = EffectId::from_bytes(row.get::<_, Uuid>(0).0);
+        wanted.push((id, snapshot.map(Bytes::from)));
+    }
+    let mut hand = Hand::new(moment, due.iter().map(to_held));
+    let claimed = wanted
         .into_iter()
-        .filter_map(|id| hand.claim(id, ask))
+        .filter_map(|(id, snapshot)| hand.claim(id, ask, snapshot))
         .collect();
-    effect::write(&taken, &hand).await?;
-    taken.commit().await?;
+    carry_out(taken, &hand).await?;
     Ok(claimed)
 }
 
-/// Frees what is held beyond its lease in one shard; its attempts are lost.
-pub(super) async fn rescue(pool: &Pool, shard: u16, clock: &LeaseClock) -> Result<u32, StoreError> {
+/// When the earliest is due of what can be claimed in each of these lanes, once the claim is through.
+pub(super) async fn next_due(pool: &Pool, ask: &ClaimAsk) -> Result<Vec<Option<Time>>, StoreError> {
+    let lanes: Vec<_> = ask.lanes.iter().map(|lane| sendable(&lane.lane)).collect();
+    let rows = pool
+        .read(
+            "SELECT n.next_at FROM unnest($2::text[]) WITH ORDINALITY AS k (lane, number)
+             LEFT JOIN LATERAL (
+                 SELECT next_at FROM hapax.queue
+                 WHERE shard = $1 AND lane = k.lane COLLATE \"C\" AND state = 0 AND gate = 0
+                 ORDER BY next_at LIMIT 1
+             ) n ON true
+             ORDER BY k.number",
+            &[
+                (&(ask.shard as i16), Type::INT2),
+                (&lanes, Type::TEXT_ARRAY),
+            ],
+        )
+        .await?;
+    let next = rows.iter().map(|row| row.get::<_, Option<i64>>(0));
+    Ok(next.map(|at| at.map(Time::from_micros)).collect())
+}
+
+/// One of these shards in which something is held beyond its lease.
+pub(super) async fn overdue(
+    pool: &Pool,
+    shards: &[u16],
+    clock: &LeaseClock,
+) -> Result<Option<u16>, StoreError> {
+    let shards: Vec<i16> = shards.iter().map(|shard| *shard as i16).collect();
+    let rows = pool
+        .read(
+            concat!(
+                "SELECT k.shard FROM unnest($1::int2[]) AS k (shard)
+                 WHERE EXISTS (
+                     SELECT FROM hapax.queue WHERE shard = k.shard AND state = 1 AND lease_until <= ",
+                now!("$2"),
+                ") LIMIT 1"
+            ),
+            &[(&shards, Type::INT2_ARRAY), (&clock.given(), Type::INT8)],
+        )
+        .await?;
+    Ok(rows.first().map(|row| row.get::<_, i16>(0) as u16))
+}
+
+/// Frees what is held beyond its lease in one shard; its attempts are lost. Chains are locked first, as everywhere; what belongs
+/// to another chain has expired since, and waits for the next step.
+pub(super) async fn rescue(
+    pool: &Pool,
+    shard: u16,
+    clock: &LeaseClock,
+) -> Result<Rescued, StoreError> {
     let taken = pool.take().await?;
     let (shard, given) = (shard as i16, clock.given());
-    let params = [
-        (&shard as _, Type::INT2),
-        (&given as _, Type::INT8),
-        (&RESCUE_ROWS as _, Type::INT8),
+    let mut params: Vec<Param<'_>> = vec![
+        (&shard, Type::INT2),
+        (&given, Type::INT8),
+        (&RESCUE_ROWS, Type::INT8),
     ];
-    let expired = taken.begin(
+    let chains = chain::lock_expired(&taken, &params).await?;
+    let locked: Vec<Uuid> = chains.keys().map(|hash| Uuid(hash.bytes())).collect();
+    params.push((&locked, Type::UUID_ARRAY));
+    let expired = taken.query(
         effect_columns!(
             concat!(
                 "WITH q AS MATERIALIZED (
-                     SELECT * FROM hapax.queue WHERE shard = $1 AND state = 1 AND lease_until <= ",
+                     SELECT * FROM hapax.queue
+                     WHERE shard = $1 AND state = 1 AND (chain IS NULL OR chain = ANY ($4)) AND lease_until <= ",
                 now!("$2"),
                 " ORDER BY lease_until LIMIT $3 FOR UPDATE SKIP LOCKED
                  ) "
             ),
-            "FROM q JOIN hapax.effect e ON e.shard = q.shard AND e.id = q.effect"
+            "FROM q JOIN hapax.effect e ON e.id = q.effect"
         ),
         &params,
     );
     let (expired, moment) = tokio::try_join!(biased; expired, moment(&taken, clock))?;
     let mut hand = Hand::new(moment, expired.iter().map(to_held));
+    hand.chains = chains;
     let freed = hand.expire_all();
-    effect::write(&taken, &hand).await?;
-    taken.commit().await?;
-    Ok(freed)
+    let changes = carry_out(taken, &hand).await?;
+    hand.regate(&changes);
+    let effects = freed.iter().filter_map(|id| hand.held.get(id));
+    Ok(Rescued {
+        effects: effects.map(|held| held.effect.clone()).collect(),
+        opened: opened(&changes),
+    })
 }
 
-/// A move that a worker asks for.
-#[derive(Clone, Copy)]
-pub(super) struct MoveAsk {
-    pub(super) effect: EffectId,
-    pub(super) fence: Fence,
-    pub(super) what: Move,
-}
-
-/// Carries out moves, any number of them in one commit.
-pub(super) struct Moves {
-    pub(super) clock: LeaseClock,
-}
-
-impl Work for Moves {
-    type Ask = MoveAsk;
-    type Answer = Moved;
-    const ASKS: &'static str = "moves";
-
-    fn bytes(_: &MoveAsk) -> usize {
-        size_of::<MoveAsk>()
-    }
-
-    async fn step(&self, taken: Taken, jobs: Vec<Job<Moves>>) {
-        let asks: Vec<MoveAsk> = jobs.iter().map(|job| job.ask).collect();
-        match advance(taken, &asks, &self.clock).await {
-            Ok(moved) => {
-                for (job, moved) in jobs.into_iter().zip(moved) {
-                    job.answer(Ok(moved));
-                }
-            }
-            Err(error) => {
-                tracing::error!(%error, moves = jobs.len(), "a group of moves failed");
-                Job::refuse(jobs, &error);
+impl Hand {
+    /// Takes note of gates that have changed.
+    fn regate(&mut self, changes: &[GateChange]) {
+        for change in changes {
+            if let Some(held) = self.held.get_mut(&change.effect) {
+                held.effect.gate = change.to;
             }
         }
     }
-}
-
-/// Moves effects for the workers that show their fences, all in one transaction, one after the other.
-async fn advance(
-    taken: Taken,
-    asks: &[MoveAsk],
-    clock: &LeaseClock,
-) -> Result<Vec<Moved>, StoreError> {
-    let (found, moment) =
-        tokio::try_join!(biased; lock_effects(&taken, asks), moment(&taken, clock))?;
-    let mut hand = Hand::new(moment, found.iter().map(to_held));
-    let moved = asks
-        .iter()
-        .map(|ask| hand.advance(ask.effect, ask.fence, ask.what))
-        .collect();
-    effect::write(&taken, &hand).await?;
-    taken.commit().await?;
-    Ok(moved)
-}
-
-/// Begins the transaction and locks the effects in the order of their ids, so that groups wait for each other but never in a
-/// circle. A row that had to be waited for is read as its last holder left it.
-async fn lock_effects(taken: &Taken, asks: &[MoveAsk]) -> Result<Vec<Row>, StoreError> {
-    let mut ids: Vec<EffectId> = asks.iter().map(|ask| ask.effect).collect();
-    ids.sort_unstable();
-    ids.dedup();
-    let (shards, ids): (Vec<i16>, Vec<Uuid>) = ids
-        .iter()
-        .map(|id| (id.0.shard() as i16, Uuid(id.bytes())))
-        .unzip();
-    taken
-        .begin(
-            effect_columns!(
-                "",
-                "FROM unnest($1::int2[], $2::uuid[]) AS k (shard, id)
-                 JOIN hapax.queue q ON q.shard = k.shard AND q.effect = k.id
-                 JOIN hapax.effect e ON e.shard = k.shard AND e.id = k.id
-                 ORDER BY q.effect FOR UPDATE OF q"
-            ),
-            &[(&shards, Type::INT2_ARRAY), (&ids, Type::UUID_ARRAY)],
-        )
-        .await
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use hapax_ledger::event::EventStatus;
+use hapax_ledger::event::{DeliveryOutcome, EventStatus};
 use hapax_ledger::id::EventId;
 use hapax_ledger::time::Time;
 use tokio_postgres::types::Type;
@@ -60,6 +60,7 @@ pub(super) struct EventColumns<'a> {
     payload_until: Vec<i64>,
     content_type: Vec<Option<Text<'a>>>,
     body: Vec<&'a [u8]>,
+    outcome: Vec<i16>,
 }
 
 impl<'a> EventColumns<'a> {
@@ -68,7 +69,7 @@ impl<'a> EventColumns<'a> {
         let mut columns = EventColumns::default();
         for row in rows {
             columns.push_event(&row);
-            columns.push_first_delivery(row.arrival);
+            columns.push_first_delivery(row.arrival, row.event);
             columns.push_payload(row.event);
         }
         columns
@@ -108,13 +109,18 @@ impl<'a> EventColumns<'a> {
             .push((row.arrival.at + event.keep.payload).micros());
     }
 
-    fn push_first_delivery(&mut self, arrival: &'a Arrival) {
+    fn push_first_delivery(&mut self, arrival: &'a Arrival, event: &NewEvent) {
         self.scheme.push(sendable(&arrival.proof.scheme));
         self.secret_index
             .push(arrival.proof.secret_index.map(i16::from));
         self.signed_at
             .push(arrival.proof.signed_at.map(Time::micros));
         self.remote.push(maybe(arrival.proof.remote.as_deref()));
+        let outcome = match event.review {
+            Some(_) => DeliveryOutcome::FailedValidation,
+            None => DeliveryOutcome::Accepted,
+        };
+        self.outcome.push(outcome.code().into());
     }
 
     fn push_payload(&mut self, event: &'a NewEvent) {
@@ -122,8 +128,12 @@ impl<'a> EventColumns<'a> {
         self.body.push(&event.body);
     }
 
-    /// The columns as parameters `$1` to `$26`.
-    pub(super) fn params(&self) -> [Param<'_>; 26] {
+    pub(super) fn is_empty(&self) -> bool {
+        self.id.is_empty()
+    }
+
+    /// The columns as parameters `$1` to `$27`.
+    pub(super) fn params(&self) -> [Param<'_>; 27] {
         [
             (&self.shard, Type::INT2_ARRAY),
             (&self.id, Type::UUID_ARRAY),
@@ -151,6 +161,7 @@ impl<'a> EventColumns<'a> {
             (&self.payload_until, Type::INT8_ARRAY),
             (&self.content_type, Type::TEXT_ARRAY),
             (&self.body, Type::BYTEA_ARRAY),
+            (&self.outcome, Type::INT2_ARRAY),
         ]
     }
 }
@@ -210,6 +221,10 @@ impl<'a> DeliveryColumns<'a> {
                 .push(row.keep_body.then_some(&row.repeated.body[..]));
         }
         columns
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.event.is_empty()
     }
 
     /// The columns as parameters `$1` to `$12`.

@@ -2,7 +2,7 @@
 //!
 //! No SQL here. The keys are locked while this runs, so what it was given stays true until the commit.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hapax_ledger::event::EventStatus;
 use hapax_ledger::id::EventId;
@@ -15,7 +15,7 @@ use super::accept::{key_order, new_id, new_receipt, new_row};
 use super::columns::{DeliveryRow, EventRow};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::nouns::{
-    Arrival, CONFLICT_BODIES_MAX, DELIVERIES_KEPT_MAX, NewEvent, Receipt, Receipted,
+    Arrival, CONFLICT_BODIES_MAX, DELIVERIES_KEPT_MAX, NewEvent, OnFailed, Receipt, Receipted,
 };
 
 /// A key with its shard and scope, in locking order.
@@ -65,9 +65,20 @@ pub(super) struct Rolled {
     pub(super) conflicts: u32,
 }
 
+/// What has to be done about effects, in the order of arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Deed {
+    /// A new event, in that row, calls for its effects.
+    Call { row: usize },
+    /// A repeat, with that receipt of the group, brings back what of its event was given up.
+    Retry { event: EventId, receipt: usize },
+}
+
 /// All that has to be written.
 #[derive(Default)]
 pub(super) struct Decisions<'a> {
+    pub(super) deeds: Vec<Deed>,
+    receipts: usize,
     pub(super) events: Vec<EventRow<'a>>,
     pub(super) deliveries: Vec<DeliveryRow<'a>>,
     pub(super) rolled: BTreeMap<EventId, Rolled>,
@@ -75,6 +86,12 @@ pub(super) struct Decisions<'a> {
 }
 
 impl Holder {
+    /// May any of its effects have been given up? What is new in this group may call for one that was.
+    fn may_have_failed(&self) -> bool {
+        let worst = matches!(self.status, EventStatus::Dead | EventStatus::NeedsReview);
+        worst || matches!(self.event_row, Place::Pending(_))
+    }
+
     fn identity(&self) -> Identity {
         Identity {
             event: self.event,
@@ -92,6 +109,24 @@ impl Holder {
 }
 
 impl<'a> Decisions<'a> {
+    /// Is there anything to be done about effects?
+    pub(super) fn concerns_effects(&self) -> bool {
+        self.deeds.iter().any(|deed| match deed {
+            Deed::Call { row } => !self.events[*row].event.effects.is_empty(),
+            Deed::Retry { .. } => true,
+        })
+    }
+
+    /// Stored events whose effects a repeat brings back.
+    pub(super) fn retried(&self) -> BTreeSet<EventId> {
+        let new = |event: &EventId| self.events.iter().any(|row| row.id == *event);
+        let retried = self.deeds.iter().filter_map(|deed| match deed {
+            Deed::Retry { event, .. } => Some(*event),
+            Deed::Call { .. } => None,
+        });
+        retried.filter(|event| !new(event)).collect()
+    }
+
     /// Decides one arrival, after all that came before it.
     pub(super) fn arrive(
         &mut self,
@@ -105,6 +140,7 @@ impl<'a> Decisions<'a> {
                 .get_mut(&key_order(arrival, event))
                 .expect("every key of the group has its slot");
             receipts.push(self.sight(arrival, event, slot, entropy)?);
+            self.receipts += 1;
         }
         Ok(receipts)
     }
@@ -145,8 +181,16 @@ impl<'a> Decisions<'a> {
         }
     }
 
-    fn insert(&mut self, arrival: &'a Arrival, event: &'a NewEvent, id: EventId) -> Holder {
+    pub(super) fn insert(
+        &mut self,
+        arrival: &'a Arrival,
+        event: &'a NewEvent,
+        id: EventId,
+    ) -> Holder {
         let row = new_row(arrival, event, id);
+        self.deeds.push(Deed::Call {
+            row: self.events.len(),
+        });
         let holder = Holder {
             event: id,
             key: event.key.clone(),
@@ -190,6 +234,12 @@ impl<'a> Decisions<'a> {
             });
         }
         self.outlive_the_sender(holder, arrival.at);
+        if event.on_failed == OnFailed::Retry && !conflict && holder.may_have_failed() {
+            self.deeds.push(Deed::Retry {
+                event: holder.event,
+                receipt: self.receipts,
+            });
+        }
         Receipt {
             event: holder.event,
             sighting: if conflict {
@@ -199,6 +249,7 @@ impl<'a> Decisions<'a> {
             },
             needs_review: holder.status == EventStatus::NeedsReview,
             claims: Vec::new(),
+            revived: Vec::new(),
         }
     }
 

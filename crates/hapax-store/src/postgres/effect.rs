@@ -1,21 +1,26 @@
-//! Effects as rows: reading them, and writing what the ledger decided.
+//! Effects as they are read.
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use hapax_ledger::effect::{EffectRecord, EffectState, Repeat, SkipReason};
 use hapax_ledger::id::{EffectId, EventId};
+use hapax_ledger::key::KeyHash;
 use hapax_ledger::lease::Fence;
+use hapax_ledger::order::Gate;
 use hapax_ledger::time::Time;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-use super::effect_columns::{AttemptColumns, QueueColumns};
-use super::held::{Hand, Held, Late};
-use super::pool::{Param, Pool, Taken};
-use super::status;
+use super::attempt;
+use super::chain::Seat;
+use super::effect_id::{key_shard, queue_shard};
+use super::held::Held;
+use super::order_rule::to_order;
+use super::pool::{Param, Pool};
 use super::wire::{Uuid, received};
 use crate::error::StoreError;
-use crate::nouns::{Attempt, Effect, EffectDetail};
+use crate::nouns::{Effect, EffectDetail};
 use crate::outcome_code::OutcomeCode;
 
 /// The columns of [`to_held`], in its order, and the hash of the key.
@@ -25,21 +30,22 @@ macro_rules! effect_columns {
             $before,
             "SELECT e.id, e.event, e.name, e.key, e.lane, e.attempts_max, q.repeat, q.state, q.generation, q.attempts,
                  q.pass_from, q.fence, q.lease_until, q.next_at, q.started, q.ambiguous, q.skip, q.node, q.started_at,
-                 e.key_hash ",
+                 q.gate, q.last_outcome, q.last_detail, q.last_retry_after, e.order_rule, e.entity, e.version,
+                 e.after IS NOT NULL, q.chain, q.turn, q.ended_by, q.released, e.key_hash ",
             $after
         )
     };
 }
 pub(super) use effect_columns;
 
-/// The number of [`effect_columns`] at which the hash of the key stands.
-pub(super) const KEY_HASH: usize = 19;
+/// The number of [`effect_columns`] at which the hash of the key stands; whatever else is asked for stands behind it.
+pub(super) const KEY_HASH: usize = 31;
 
-fn text(row: &Row, column: usize) -> Arc<str> {
+pub(super) fn text(row: &Row, column: usize) -> Arc<str> {
     received(row.get(column)).into()
 }
 
-fn number(row: &Row, column: usize) -> u32 {
+pub(super) fn number(row: &Row, column: usize) -> u32 {
     row.get::<_, i32>(column) as u32
 }
 
@@ -47,17 +53,17 @@ fn code(row: &Row, column: usize) -> u8 {
     row.get::<_, i16>(column) as u8
 }
 
-fn time(row: &Row, column: usize) -> Time {
+pub(super) fn time(row: &Row, column: usize) -> Time {
     Time::from_micros(row.get(column))
 }
 
-fn fence(row: &Row, column: usize) -> Fence {
+pub(super) fn fence(row: &Row, column: usize) -> Fence {
     Fence::from_u64(row.get::<_, i64>(column) as u64)
 }
 
-pub(super) fn to_held(row: &Row) -> Held {
+fn to_record(row: &Row) -> EffectRecord {
     let skip = row.get::<_, Option<i16>>(16);
-    let record = EffectRecord {
+    EffectRecord {
         // What cannot be read counts as the strictest there is.
         repeat: Repeat::from_code(code(row, 6)).unwrap_or(Repeat::Once),
         state: EffectState::from_code(code(row, 7)).unwrap_or(EffectState::Uncertain),
@@ -70,174 +76,113 @@ pub(super) fn to_held(row: &Row) -> Held {
         started: row.get(14),
         ambiguous: row.get(15),
         skip: skip.and_then(|code| SkipReason::from_code(code as u8)),
-    };
-    let effect = Effect {
+    }
+}
+
+/// An effect with its record, gate, order and latest outcome.
+pub(super) fn to_effect(row: &Row) -> Effect {
+    let last = row.get::<_, Option<i16>>(20).map(|kind| OutcomeCode {
+        kind,
+        detail: row.get::<_, Option<i16>>(21).unwrap_or(-1),
+        retry_after: row.get(22),
+    });
+    let order = row.get::<_, Option<i16>>(23).map(|rule| {
+        let entity = row.get::<_, Option<String>>(24).unwrap_or_default();
+        let version = row.get::<_, Option<String>>(25).map(received);
+        to_order(rule, received(entity), version)
+    });
+    Effect {
         id: EffectId::from_bytes(row.get::<_, Uuid>(0).0),
         event: EventId::from_bytes(row.get::<_, Uuid>(1).0),
         name: text(row, 2),
         key: received(row.get(3)),
         lane: text(row, 4),
-        record,
-    };
-    Held {
-        effect,
-        attempts_max: number(row, 5),
-        node: row
-            .get::<_, Option<String>>(17)
-            .map(|node| received(node).into()),
-        started_at: row.get::<_, Option<i64>>(18).map(Time::from_micros),
+        record: to_record(row),
+        gate: Gate::from_code(code(row, 19)).unwrap_or(Gate::Review),
+        order,
+        last: last.map(OutcomeCode::outcome),
     }
 }
 
-/// The effects of an event: its own in plan order, then those it shares with an earlier event.
-pub(super) async fn of_event(pool: &Pool, event: EventId) -> Result<Vec<Effect>, StoreError> {
-    let rows = pool
-        .read(
-            effect_columns!(
-                "",
-                "FROM (
-                     SELECT shard, id, place FROM hapax.effect WHERE event = $2
-                     UNION ALL
-                     SELECT effect_shard, effect, NULL FROM hapax.effect_link WHERE shard = $1 AND event = $2
-                 ) AS c (shard, id, place)
-                 JOIN hapax.effect e ON e.shard = c.shard AND e.id = c.id
-                 JOIN hapax.queue q ON q.shard = c.shard AND q.effect = c.id
-                 ORDER BY c.place NULLS LAST, e.id"
-            ),
-            &[
-                (&(event.0.shard() as i16), Type::INT2),
-                (&Uuid(event.bytes()), Type::UUID),
-            ],
-        )
-        .await?;
-    Ok(rows.iter().map(|row| to_held(row).effect).collect())
+pub(super) fn to_held(row: &Row) -> Held {
+    let chain = row.get::<_, Option<Uuid>>(27);
+    let seat = chain.map(|chain| Seat {
+        chain: KeyHash::from_bytes(chain.0),
+        turn: row.get::<_, Option<i64>>(28).unwrap_or_default(),
+        ended_by: row.get::<_, Option<String>>(29).map(received),
+        released: row.get(30),
+    });
+    let node = row.get::<_, Option<String>>(17);
+    Held {
+        effect: to_effect(row),
+        attempts_max: number(row, 5),
+        node: node.map(|node| received(node).into()),
+        started_at: row.get::<_, Option<i64>>(18).map(Time::from_micros),
+        comes_after: row.get(26),
+        seat,
+    }
 }
 
-/// One effect with its attempts.
+/// Reads the effects of an event: its own in plan order, then those it shares with an earlier event. Shard and id of the event are
+/// its parameters.
+pub(super) const OF_EVENT: &str = effect_columns!(
+    "",
+    "FROM (
+         SELECT shard, id, place FROM hapax.effect WHERE event = $2
+         UNION ALL
+         SELECT effect_shard, effect, NULL FROM hapax.effect_link WHERE shard = $1 AND event = $2
+     ) AS c (shard, id, place)
+     JOIN hapax.effect e ON e.shard = c.shard AND e.id = c.id
+     JOIN hapax.queue q ON q.shard = e.queue_shard AND q.effect = e.id
+     ORDER BY c.place NULLS LAST, e.id"
+);
+
+/// One effect with its attempts, its snapshot and all events that call for it.
 pub(super) async fn detail(pool: &Pool, id: EffectId) -> Result<Option<EffectDetail>, StoreError> {
-    let (shard, raw) = (id.0.shard() as i16, Uuid(id.bytes()));
-    let named: [Param<'_>; 2] = [(&shard, Type::INT2), (&raw, Type::UUID)];
+    let (shard, raw) = (key_shard(id), Uuid(id.bytes()));
+    let queue_shard = queue_shard(id);
+    let named: [Param<'_>; 3] = [
+        (&shard, Type::INT2),
+        (&raw, Type::UUID),
+        (&queue_shard, Type::INT2),
+    ];
+    // One picture: an attempt that has ended beside an effect that is still claimed would be a riddle.
     let found = pool
-        .read(
-            effect_columns!(
-                "",
-                "FROM hapax.effect e JOIN hapax.queue q ON q.shard = e.shard AND q.effect = e.id
-                 WHERE e.shard = $1 AND e.id = $2"
-            ),
-            &named,
-        )
+        .read_all(&[
+            (DETAIL, named.to_vec()),
+            (CALLING, named[..2].to_vec()),
+            (attempt::OF_EFFECT, named[..2].to_vec()),
+        ])
         .await?;
+    let [found, calling, attempts] = &found[..] else {
+        return Ok(None);
+    };
     let Some(row) = found.first() else {
         return Ok(None);
     };
-    let attempts = pool
-        .read(
-            "SELECT generation, number, fence, node, started_at, ended_at, outcome, detail, retry_after, late_at,
-                 late_outcome, late_detail
-             FROM hapax.attempt WHERE shard = $1 AND effect = $2 ORDER BY fence",
-            &named,
-        )
-        .await?;
+    let snapshot = row.get::<_, Option<Vec<u8>>>(KEY_HASH + 1);
     Ok(Some(EffectDetail {
-        effect: to_held(row).effect,
-        attempts: attempts.iter().map(to_attempt).collect(),
+        effect: to_effect(row),
+        attempts: attempts.iter().map(attempt::to_attempt).collect(),
+        events: calling
+            .iter()
+            .map(|row| EventId::from_bytes(row.get::<_, Uuid>(0).0))
+            .collect(),
+        snapshot: snapshot.map(Bytes::from),
     }))
 }
 
-fn to_attempt(row: &Row) -> Attempt {
-    let ended = OutcomeCode {
-        kind: row.get(6),
-        detail: row.get(7),
-        retry_after: row.get(8),
-    };
-    let late = OutcomeCode {
-        kind: row.get::<_, Option<i16>>(10).unwrap_or(-1),
-        detail: row.get::<_, Option<i16>>(11).unwrap_or(-1),
-        retry_after: None,
-    };
-    let late_at = row.get::<_, Option<i64>>(9).map(Time::from_micros);
-    Attempt {
-        generation: number(row, 0),
-        number: number(row, 1),
-        fence: fence(row, 2),
-        node: text(row, 3),
-        started_at: time(row, 4),
-        ended_at: time(row, 5),
-        outcome: ended.outcome(),
-        late: late_at.map(|at| (at, late.outcome())),
-    }
-}
+const DETAIL: &str = effect_columns!(
+    "",
+    ", (SELECT body FROM hapax.snapshot s WHERE s.shard = $1 AND s.effect = $2)
+     FROM hapax.effect e JOIN hapax.queue q ON q.shard = $3 AND q.effect = e.id
+     WHERE e.shard = $1 AND e.id = $2"
+);
 
-/// Writes all that was decided, and brings the events level with it (D7).
-pub(super) async fn write(taken: &Taken, hand: &Hand) -> Result<(), StoreError> {
-    let columns = QueueColumns::of(hand.written());
-    let rows = async {
-        match columns.is_empty() {
-            true => Ok(()),
-            false => update_queue(taken, &columns).await,
-        }
-    };
-    let ended = async {
-        match hand.ended.is_empty() {
-            true => Ok(()),
-            false => insert_attempts(taken, &AttemptColumns::of(&hand.ended)).await,
-        }
-    };
-    // One behind the other without waiting: none of them needs the other's answer, but each sees what the other did.
-    tokio::try_join!(biased; rows, ended)?;
-    for late in &hand.late {
-        keep_late(taken, late, hand.now).await?;
-    }
-    status::touch_events(taken, hand.shown()).await
-}
-
-async fn update_queue(taken: &Taken, columns: &QueueColumns<'_>) -> Result<(), StoreError> {
-    taken
-        .query(
-            "UPDATE hapax.queue q SET fence = x.fence, lease_until = x.lease_until, next_at = x.next_at,
-                 generation = x.generation, attempts = x.attempts, pass_from = x.pass_from, state = x.state,
-                 repeat = x.repeat, started = x.started, ambiguous = x.ambiguous, skip = x.skip,
-                 started_at = x.started_at, node = x.node
-             FROM unnest($1::int2[], $2::uuid[], $3::int8[], $4::int8[], $5::int8[], $6::int4[], $7::int4[], $8::int4[],
-                 $9::int2[], $10::int2[], $11::bool[], $12::bool[], $13::int2[], $14::int8[], $15::text[])
-                 AS x (shard, effect, fence, lease_until, next_at, generation, attempts, pass_from, state, repeat,
-                 started, ambiguous, skip, started_at, node)
-             WHERE q.shard = x.shard AND q.effect = x.effect",
-            &columns.params(),
-        )
-        .await?;
-    Ok(())
-}
-
-async fn insert_attempts(taken: &Taken, columns: &AttemptColumns<'_>) -> Result<(), StoreError> {
-    taken
-        .query(
-            "INSERT INTO hapax.attempt (shard, effect, fence, generation, number, node, started_at, ended_at, outcome,
-                 detail, retry_after)
-             SELECT * FROM unnest($1::int2[], $2::uuid[], $3::int8[], $4::int4[], $5::int4[], $6::text[], $7::int8[],
-                 $8::int8[], $9::int2[], $10::int2[], $11::int8[])",
-            &columns.params(),
-        )
-        .await?;
-    Ok(())
-}
-
-/// Seldom needed, so one by one: the first to speak for an attempt is the one that is kept.
-async fn keep_late(taken: &Taken, late: &Late, now: Time) -> Result<(), StoreError> {
-    let code = OutcomeCode::of(late.outcome);
-    taken
-        .query(
-            "UPDATE hapax.attempt SET late_at = $4, late_outcome = $5, late_detail = $6
-             WHERE shard = $1 AND effect = $2 AND fence = $3 AND late_at IS NULL",
-            &[
-                (&(late.effect.0.shard() as i16), Type::INT2),
-                (&Uuid(late.effect.bytes()), Type::UUID),
-                (&(late.fence.as_u64() as i64), Type::INT8),
-                (&now.micros(), Type::INT8),
-                (&code.kind, Type::INT2),
-                (&code.detail, Type::INT2),
-            ],
-        )
-        .await?;
-    Ok(())
-}
+const CALLING: &str = "SELECT v.id FROM (
+         SELECT event_shard, event, 0 FROM hapax.effect WHERE shard = $1 AND id = $2
+         UNION ALL
+         SELECT shard, event, 1 FROM hapax.effect_link WHERE effect = $2
+     ) AS c (shard, event, place)
+     JOIN hapax.event v ON v.shard = c.shard AND v.id = c.event
+     ORDER BY c.place, v.id";

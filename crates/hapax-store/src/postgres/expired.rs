@@ -143,8 +143,8 @@ async fn without_held_keys(
         .collect())
 }
 
-/// Of expired events, those whose effects we could all lock, and these effects as shards and ids. Who holds an effect is about to
-/// move it, or to link it to one more event.
+/// Of expired events, those whose effects we could all lock with their chains, and these effects as shards and ids. Who holds an
+/// effect is about to move it, or to link it to one more event.
 async fn without_held_effects(
     taken: &Taken,
     events: Vec<Uuid>,
@@ -166,16 +166,30 @@ async fn without_held_effects(
     }
     let wanted: BTreeSet<(i16, Uuid)> = called.iter().map(|row| (row.get(1), row.get(2))).collect();
     let (shards, ids): (Vec<i16>, Vec<Uuid>) = wanted.into_iter().unzip();
-    let locked = taken
-        .query(
-            "SELECT e.shard, e.id FROM unnest($1::int2[], $2::uuid[]) AS k (shard, id)
-             JOIN hapax.effect e ON e.shard = k.shard AND e.id = k.id
-             JOIN hapax.queue q ON q.shard = k.shard AND q.effect = k.id
-             FOR UPDATE OF e, q SKIP LOCKED",
-            &[(&shards, Type::INT2_ARRAY), (&ids, Type::UUID_ARRAY)],
-        )
-        .await?;
-    let locked: BTreeSet<(i16, Uuid)> = locked.iter().map(|row| (row.get(0), row.get(1))).collect();
+    let params: [Param<'_>; 2] = [(&shards, Type::INT2_ARRAY), (&ids, Type::UUID_ARRAY)];
+    let effects = taken.query(
+        "SELECT e.shard, e.id, q.chain FROM unnest($1::int2[], $2::uuid[]) AS k (shard, id)
+         JOIN hapax.effect e ON e.shard = k.shard AND e.id = k.id
+         JOIN hapax.queue q ON q.shard = e.queue_shard AND q.effect = e.id
+         FOR UPDATE OF e, q SKIP LOCKED",
+        &params,
+    );
+    let chains = taken.query(
+        "SELECT c.chain FROM unnest($1::int2[], $2::uuid[]) AS k (shard, id)
+         JOIN hapax.effect e ON e.shard = k.shard AND e.id = k.id
+         JOIN hapax.queue q ON q.shard = e.queue_shard AND q.effect = e.id
+         JOIN hapax.chain c ON c.shard = q.chain_shard AND c.chain = q.chain
+         FOR UPDATE OF c SKIP LOCKED",
+        &params,
+    );
+    let (effects, chains) = tokio::try_join!(biased; effects, chains)?;
+    let chains: HashSet<Uuid> = chains.iter().map(|row| row.get(0)).collect();
+    let ours = |row: &&Row| {
+        let chain = row.get::<_, Option<Uuid>>(2);
+        chain.is_none_or(|chain| chains.contains(&chain))
+    };
+    let locked = effects.iter().filter(ours);
+    let locked: BTreeSet<(i16, Uuid)> = locked.map(|row| (row.get(0), row.get(1))).collect();
     let theirs: HashSet<Uuid> = called
         .iter()
         .filter(|row| !locked.contains(&(row.get(1), row.get(2))))
@@ -189,7 +203,7 @@ async fn without_held_effects(
 }
 
 /// Deletes the links of events that go, and of their effects those that no other event calls for: an effect's key holds as long
-/// as any event that calls for it is known (B5).
+/// as any event that calls for it is known (B5). A chain goes with the last of its effects.
 async fn reap_effects(
     taken: &Taken,
     events: &Vec<Uuid>,
@@ -202,8 +216,10 @@ async fn reap_effects(
             "WITH links AS (
                  DELETE FROM hapax.effect_link WHERE shard = $1 AND event = ANY ($2)
              ), gone AS MATERIALIZED (
-                 SELECT e.shard, e.id FROM unnest($3::int2[], $4::uuid[]) AS k (shard, id)
+                 SELECT e.shard, e.id, e.queue_shard, q.chain_shard, q.chain
+                 FROM unnest($3::int2[], $4::uuid[]) AS k (shard, id)
                  JOIN hapax.effect e ON e.shard = k.shard AND e.id = k.id
+                 JOIN hapax.queue q ON q.shard = e.queue_shard AND q.effect = e.id
                  WHERE NOT EXISTS (
                      SELECT FROM hapax.event v
                      WHERE v.shard = e.event_shard AND v.id = e.event AND v.id <> ALL ($2)
@@ -212,8 +228,19 @@ async fn reap_effects(
                  )
              ), attempts AS (
                  DELETE FROM hapax.attempt a USING gone WHERE a.shard = gone.shard AND a.effect = gone.id
+             ), snapshots AS (
+                 DELETE FROM hapax.snapshot s USING gone WHERE s.shard = gone.shard AND s.effect = gone.id
              ), queue AS (
-                 DELETE FROM hapax.queue q USING gone WHERE q.shard = gone.shard AND q.effect = gone.id
+                 DELETE FROM hapax.queue q USING gone WHERE q.shard = gone.queue_shard AND q.effect = gone.id
+             ), left_chains AS MATERIALIZED (
+                 SELECT chain_shard, chain, count(*) AS effects FROM gone WHERE chain IS NOT NULL
+                 GROUP BY chain_shard, chain
+             ), shorter AS (
+                 UPDATE hapax.chain c SET effects = c.effects - l.effects FROM left_chains l
+                 WHERE c.shard = l.chain_shard AND c.chain = l.chain AND c.effects > l.effects
+             ), ended AS (
+                 DELETE FROM hapax.chain c USING left_chains l
+                 WHERE c.shard = l.chain_shard AND c.chain = l.chain AND c.effects <= l.effects
              )
              DELETE FROM hapax.effect e USING gone WHERE e.shard = gone.shard AND e.id = gone.id",
             &[

@@ -1,20 +1,24 @@
 //! Effects that a transaction has locked, and what becomes of them: the ledger's machine, run in memory.
 //!
 //! No SQL here. The rows are locked while this runs, so what it was given stays true until the commit. Several moves of one
-//! effect may be in one group: each sees what the one before it did.
+//! effect may be in one group: each sees what the one before it did. Starts of effects that have an order are in
+//! [`super::turn`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use hapax_ledger::effect::EffectRecord;
-use hapax_ledger::id::EffectId;
+use bytes::Bytes;
+use hapax_ledger::effect::EffectState;
+use hapax_ledger::id::{EffectId, EventId};
+use hapax_ledger::key::KeyHash;
 use hapax_ledger::lease::Fence;
 use hapax_ledger::outcome::{Lost, Outcome};
 use hapax_ledger::time::Time;
 use hapax_ledger::transition::{Change, EffectStep, Rejected, step};
 
+use super::chain::{Chain, Seat};
 use super::moment::Moment;
-use crate::nouns::{Attempt, ClaimAsk, Claimed, Effect, Move, Moved};
+use crate::nouns::{Attempt, ClaimAsk, Claimed, Effect, Move, Moved, Review, Said};
 
 /// An effect with what only the store needs to know of it.
 pub(super) struct Held {
@@ -22,6 +26,10 @@ pub(super) struct Held {
     pub(super) attempts_max: u32,
     pub(super) node: Option<Arc<str>>,
     pub(super) started_at: Option<Time>,
+    /// Are there others of its event that must be done first?
+    pub(super) comes_after: bool,
+    /// Where it stands in its chain, if it has an order.
+    pub(super) seat: Option<Seat>,
 }
 
 /// A settlement from a worker that was fenced off: changes nothing, and is kept (C2).
@@ -35,100 +43,150 @@ pub(super) struct Late {
 pub(super) struct Hand {
     pub(super) now: Time,
     epoch: u32,
-    held: BTreeMap<EffectId, Held>,
+    pub(super) held: BTreeMap<EffectId, Held>,
+    /// The chains of those that have an order, locked too.
+    pub(super) chains: BTreeMap<KeyHash, Chain>,
+    /// Of effects that may be started, those of their chain that are live and stand before them, in the order of acceptance.
+    pub(super) ahead: BTreeMap<EffectId, Vec<(EffectId, EffectState)>>,
     written: BTreeSet<EffectId>,
+    pub(super) written_chains: BTreeSet<KeyHash>,
     shown: BTreeSet<EffectId>,
+    turned: BTreeSet<EffectId>,
+    /// Chains in which one has ended or come back.
+    pub(super) moved_on: BTreeSet<KeyHash>,
+    /// So many have come back.
+    pub(super) came_back: usize,
+    /// Effects for which a person has to look at their event, and the event that called for each first.
+    pub(super) reviews: Vec<(EffectId, EventId, Review)>,
+    /// What was fetched to be sent along.
+    pub(super) snapshots: BTreeMap<EffectId, Bytes>,
     /// Attempts that have ended.
     pub(super) ended: Vec<(EffectId, Attempt)>,
     /// Settlements that came too late, the first of each attempt first.
     pub(super) late: Vec<Late>,
 }
 
+/// Do later ones of its chain wait for it?
+const fn is_live(state: EffectState) -> bool {
+    match state {
+        EffectState::Pending | EffectState::Claimed | EffectState::Uncertain => true,
+        EffectState::Done | EffectState::Dead | EffectState::Skipped => false,
+    }
+}
+
+/// Does it let those go that come after it?
+const fn lets_go(state: EffectState) -> bool {
+    matches!(state, EffectState::Done | EffectState::Skipped)
+}
+
 impl Hand {
     /// These effects, at this moment.
     pub(super) fn new(moment: Moment, held: impl IntoIterator<Item = Held>) -> Hand {
+        let held = held.into_iter().map(|held| (held.effect.id, held));
         Hand {
             now: moment.now,
             epoch: moment.epoch,
-            held: held
-                .into_iter()
-                .map(|held| (held.effect.id, held))
-                .collect(),
+            held: held.collect(),
+            chains: BTreeMap::new(),
+            ahead: BTreeMap::new(),
             written: BTreeSet::new(),
+            written_chains: BTreeSet::new(),
             shown: BTreeSet::new(),
+            turned: BTreeSet::new(),
+            moved_on: BTreeSet::new(),
+            came_back: 0,
+            reviews: Vec::new(),
+            snapshots: BTreeMap::new(),
             ended: Vec::new(),
             late: Vec::new(),
         }
     }
 
     /// Claims an effect if the ledger says that it may be.
-    pub(super) fn claim(&mut self, id: EffectId, ask: &ClaimAsk) -> Option<Claimed> {
-        let held = self.held.get_mut(&id)?;
+    pub(super) fn claim(
+        &mut self,
+        id: EffectId,
+        ask: &ClaimAsk,
+        snapshot: Option<Bytes>,
+    ) -> Option<Claimed> {
         let wanted = EffectStep::Claim {
             now: self.now,
             epoch: self.epoch,
             lease: ask.lease,
         };
+        let held = self.held.get_mut(&id)?;
         let change = step(&held.effect.record, &wanted).ok()?;
         held.node = Some(ask.node.clone());
         held.started_at = None;
         self.become_(id, &change);
-        let held = self.held.get(&id)?;
-        Some(Claimed {
-            effect: held.effect.clone(),
-        })
+        let effect = self.held.get(&id)?.effect.clone();
+        Some(Claimed { effect, snapshot })
     }
 
     /// Moves an effect for the worker that shows this fence.
-    pub(super) fn advance(&mut self, id: EffectId, fence: Fence, what: Move) -> Moved {
-        let now = self.now;
-        let Some(held) = self.held.get_mut(&id) else {
+    pub(super) fn advance(&mut self, id: EffectId, fence: Fence, what: &Move) -> Moved {
+        let Some(held) = self.held.get(&id) else {
             return Moved::NoEffect;
         };
-        let wanted = what.step(fence, now);
-        match (step(&held.effect.record, &wanted), what) {
-            (Ok(change), Move::Settle(outcome, _)) => self.end(id, outcome, change),
-            (Ok(change), Move::Start) => {
-                held.started_at = Some(now);
+        let change = match step(&held.effect.record, &what.step(fence, self.now)) {
+            Ok(change) => change,
+            Err(rejected) => return self.refuse(id, fence, what, rejected),
+        };
+        match what {
+            Move::Start(snapshot) => self.start(id, fence, change, snapshot.as_ref()),
+            Move::Settle(settlement) => {
+                self.end(id, settlement.outcome, settlement.said.kept(), change)
+            }
+            Move::Review(review) => {
+                self.hold_for_review(id, &change, review.clone());
+                Moved::Done(change)
+            }
+            Move::Extend(_) | Move::Release(_) | Move::Skip(_) | Move::Tighten(_) => {
                 self.become_(id, &change)
             }
-            (Ok(change), Move::Extend(_) | Move::Release(_) | Move::Skip(_)) => {
-                self.become_(id, &change)
-            }
-            (Err(rejected @ Rejected::StaleFence), Move::Settle(outcome, _)) => {
-                self.late.push(Late {
-                    effect: id,
-                    fence,
-                    outcome,
-                });
-                Moved::Refused(rejected)
-            }
-            (Err(rejected), _) => Moved::Refused(rejected),
         }
     }
 
-    /// Frees every effect that is held beyond its lease; says how many.
-    pub(super) fn expire_all(&mut self) -> u32 {
+    fn refuse(&mut self, effect: EffectId, fence: Fence, what: &Move, rejected: Rejected) -> Moved {
+        if let (Move::Settle(settlement), Rejected::StaleFence) = (what, rejected) {
+            self.late.push(Late {
+                effect,
+                fence,
+                outcome: settlement.outcome,
+            });
+        }
+        Moved::Refused(rejected)
+    }
+
+    /// Takes a step that is no worker's.
+    pub(super) fn take_step(&mut self, id: EffectId, wanted: &EffectStep) -> Moved {
+        let Some(held) = self.held.get(&id) else {
+            return Moved::NoEffect;
+        };
+        match step(&held.effect.record, wanted) {
+            Ok(change) => self.become_(id, &change),
+            Err(rejected) => Moved::Refused(rejected),
+        }
+    }
+
+    /// Frees every effect that is held beyond its lease; says which.
+    pub(super) fn expire_all(&mut self) -> Vec<EffectId> {
         let now = self.now;
-        let changes: Vec<(EffectId, EffectRecord, Change)> = self
-            .held
-            .values()
-            .filter_map(|held| {
-                let attempts_max = held.attempts_max;
-                let record = held.effect.record;
-                let change = step(&record, &EffectStep::Expire { now, attempts_max }).ok()?;
-                Some((held.effect.id, record, change))
-            })
-            .collect();
-        let freed = changes.len() as u32;
-        for (id, before, change) in changes {
-            let why = Lost::LostLease;
-            match before.started {
-                true => self.end(id, Outcome::Lost { why }, change),
-                false => self.become_(id, &change),
+        let expired = self.held.values().filter_map(|held| {
+            let attempts_max = held.attempts_max;
+            let record = held.effect.record;
+            let change = step(&record, &EffectStep::Expire { now, attempts_max }).ok()?;
+            Some((held.effect.id, record.started, change))
+        });
+        let expired: Vec<(EffectId, bool, Change)> = expired.collect();
+        let why = Lost::LostLease;
+        for (id, started, change) in &expired {
+            match started {
+                true => self.end(*id, Outcome::Lost { why }, Said::default(), *change),
+                false => self.become_(*id, change),
             };
         }
-        freed
+        expired.into_iter().map(|(id, _, _)| id).collect()
     }
 
     /// Effects whose row has to be written.
@@ -136,19 +194,34 @@ impl Hand {
         self.written.iter().filter_map(|id| self.held.get(id))
     }
 
-    /// Effects whose events may stand elsewhere now (D7).
-    pub(super) fn shown(&self) -> impl Iterator<Item = &Effect> {
-        self.shown
-            .iter()
-            .filter_map(|id| self.held.get(id))
-            .map(|held| &held.effect)
+    /// Effects whose events may stand elsewhere now (D7), and whether others of these events may have waited for them.
+    pub(super) fn shown(&self) -> impl Iterator<Item = (&Effect, bool)> {
+        let shown = self.shown.iter().filter_map(|id| self.held.get(id));
+        shown.map(|held| (&held.effect, self.turned.contains(&held.effect.id)))
     }
 
-    fn become_(&mut self, id: EffectId, change: &Change) -> Moved {
+    /// Pending effects that others can make wait. Nobody else could change their gates while they were held here.
+    pub(super) fn gated(&self) -> impl Iterator<Item = &Effect> {
+        let gated = self.held.values().filter(|held| {
+            let waits = held.comes_after || held.seat.is_some();
+            waits && held.effect.record.state == EffectState::Pending
+        });
+        gated.map(|held| &held.effect)
+    }
+
+    pub(super) fn become_(&mut self, id: EffectId, change: &Change) -> Moved {
         if let Some(held) = self.held.get_mut(&id) {
             let (before, next) = (held.effect.record, change.next);
             if (before.state, before.skip) != (next.state, next.skip) {
                 self.shown.insert(id);
+            }
+            if lets_go(before.state) != lets_go(next.state) {
+                self.turned.insert(id);
+            }
+            if is_live(before.state) != is_live(next.state) {
+                self.moved_on
+                    .extend(held.seat.as_ref().map(|seat| seat.chain));
+                self.came_back += usize::from(is_live(next.state));
             }
             held.effect.record = next;
             self.written.insert(id);
@@ -157,9 +230,10 @@ impl Hand {
     }
 
     /// The attempt under way has ended.
-    fn end(&mut self, id: EffectId, outcome: Outcome, change: Change) -> Moved {
+    fn end(&mut self, id: EffectId, outcome: Outcome, said: Said, change: Change) -> Moved {
         if let Some(held) = self.held.get_mut(&id) {
             let record = held.effect.record;
+            held.effect.last = Some(outcome);
             let attempt = Attempt {
                 generation: record.generation,
                 number: record.attempts,
@@ -169,6 +243,7 @@ impl Hand {
                 ended_at: self.now,
                 outcome,
                 late: None,
+                said,
             };
             self.ended.push((id, attempt));
         }

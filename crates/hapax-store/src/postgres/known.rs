@@ -1,4 +1,4 @@
-//! The careful path: keys that somebody holds, arrivals that bring several events, and events that call for effects.
+//! The careful path: keys that somebody holds, and arrivals that bring several events.
 //!
 //! One transaction for a group: take or lock all its keys, read who holds them, decide in memory, write, commit. Every node takes
 //! and locks in one order, so that they wait for each other but never in a circle. The holders are read by a statement of their
@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use hapax_ledger::event::{DeliveryOutcome, EventStatus};
+use hapax_ledger::event::EventStatus;
 use hapax_ledger::id::EventId;
 use hapax_ledger::key::BodyHash;
 use hapax_ledger::time::{Span, Time};
@@ -14,17 +14,19 @@ use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::Entropy;
-use super::accept::{insert_events, key_order, new_id};
-use super::columns::{DeliveryColumns, EventColumns};
-use super::decide::{Decisions, Holder, Key, Place, Rolled, Slot};
-use super::moment::LeaseClock;
-use super::plan::{self, Plan};
-use super::pool::{Param, Pool, Taken};
+use super::accept::{key_order, new_id};
+use super::called;
+use super::decide::{Decisions, Holder, Key, Place, Slot};
+use super::moment::{LeaseClock, moment};
+use super::plan;
+use super::pool::{Pool, Taken};
+use super::stored::store;
 use super::wire::{Hash, Uuid, received, sendable};
 use crate::error::StoreError;
 use crate::nouns::{Arrival, Receipt};
 
-type Slots<'a> = BTreeMap<Key<'a>, Slot>;
+/// What is known of the keys of a group.
+pub(super) type Slots<'a> = BTreeMap<Key<'a>, Slot>;
 
 /// Stores a group of arrivals, all or nothing; receipts are in their order.
 pub(super) async fn accept(
@@ -41,17 +43,28 @@ pub(super) async fn accept(
         .iter()
         .map(|arrival| decisions.arrive(arrival, &mut slots, entropy))
         .collect::<Result<Vec<Vec<Receipt>>, _>>()?;
-    let mut plan = plan::plan(&taken, &mut decisions.events, entropy, clock).await?;
-    for receipt in receipts.iter_mut().flatten() {
-        plan.complete(receipt);
+    let wanted = plan::wanted(&decisions.events, entropy);
+    let mut plan = None;
+    if decisions.concerns_effects() {
+        let (fresh, moment) = tokio::try_join!(
+            biased;
+            called::take_keys(&taken, &wanted),
+            moment(&taken, clock)
+        )?;
+        let plan =
+            plan.insert(called::plan(&taken, &mut decisions, &wanted, &fresh, moment).await?);
+        for (number, receipt) in receipts.iter_mut().flatten().enumerate() {
+            plan.complete(number, receipt);
+        }
     }
-    write(&taken, decisions, &plan, &slots).await?;
-    taken.commit().await?;
+    store(taken, decisions, plan.as_ref(), &slots).await?;
     Ok(receipts)
 }
 
 /// The parts of the keys of `slots` as columns, in locking order.
-fn key_columns<'a>(keys: impl Iterator<Item = &'a Key<'a>>) -> (Vec<i16>, Vec<String>, Vec<Uuid>) {
+pub(super) fn key_columns<'a>(
+    keys: impl Iterator<Item = &'a Key<'a>>,
+) -> (Vec<i16>, Vec<String>, Vec<Uuid>) {
     let mut columns = (Vec::new(), Vec::new(), Vec::new());
     for (shard, source, hash) in keys {
         columns.0.push(*shard as i16);
@@ -160,141 +173,4 @@ fn to_holder(row: &Row, event: EventId) -> Option<Holder> {
         event_row: Place::Stored,
         last_row: Place::Stored,
     })
-}
-
-/// Writes what was decided. Most groups need one of these statements.
-async fn write(
-    taken: &Taken,
-    decisions: Decisions<'_>,
-    plan: &Plan,
-    slots: &Slots<'_>,
-) -> Result<(), StoreError> {
-    let Decisions {
-        events,
-        deliveries,
-        rolled,
-        extended,
-    } = decisions;
-    if !events.is_empty() {
-        let columns = EventColumns::of(events);
-        let params = columns.params();
-        let stored = taken.query(insert_events!("", "", "SELECT"), &params);
-        // One behind the other without waiting: neither needs the other's answer.
-        tokio::try_join!(biased; stored, plan.write(taken))?;
-    }
-    if !deliveries.is_empty() {
-        let columns = DeliveryColumns::of(&deliveries);
-        insert_deliveries(taken, &columns).await?;
-    }
-    // Events before deliveries, as the reaper locks them: nobody holds the second while waiting for the first.
-    if !extended.is_empty() {
-        extend_events(taken, &extended).await?;
-    }
-    if !rolled.is_empty() {
-        roll_deliveries(taken, &rolled).await?;
-    }
-    hand_over_keys(taken, slots).await
-}
-
-async fn insert_deliveries(taken: &Taken, columns: &DeliveryColumns<'_>) -> Result<(), StoreError> {
-    let outcome = i16::from(DeliveryOutcome::Duplicate.code());
-    let mut params: Vec<Param<'_>> = columns.params().into();
-    params.push((&outcome, Type::INT2));
-    taken
-        .query(
-            "INSERT INTO hapax.delivery (shard, event, n, at, conflict, conflicts, body_hash, scheme, secret_index,
-                 signed_at, remote, body, outcome)
-             SELECT d.*, $13::int2
-             FROM unnest($1::int2[], $2::uuid[], $3::int4[], $4::int8[], $5::bool[], $6::int4[], $7::bytea[], $8::text[],
-                 $9::int2[], $10::int8[], $11::text[], $12::bytea[]) AS d",
-            &params,
-        )
-        .await?;
-    Ok(())
-}
-
-async fn roll_deliveries(
-    taken: &Taken,
-    rolled: &BTreeMap<EventId, Rolled>,
-) -> Result<(), StoreError> {
-    let shards: Vec<i16> = rolled.keys().map(|id| id.0.shard() as i16).collect();
-    let ids: Vec<Uuid> = rolled.keys().map(|id| Uuid(id.bytes())).collect();
-    let from: Vec<i32> = rolled.values().map(|rolled| rolled.from as i32).collect();
-    let to: Vec<i32> = rolled.values().map(|rolled| rolled.to as i32).collect();
-    let at: Vec<i64> = rolled.values().map(|rolled| rolled.at.micros()).collect();
-    let conflicts: Vec<i32> = rolled
-        .values()
-        .map(|rolled| rolled.conflicts as i32)
-        .collect();
-    taken
-        .query(
-            "UPDATE hapax.delivery d SET n = x.n, at = x.at, conflicts = x.conflicts
-             FROM unnest($1::int2[], $2::uuid[], $3::int4[], $4::int4[], $5::int8[], $6::int4[])
-                 AS x (shard, event, old_n, n, at, conflicts)
-             WHERE d.shard = x.shard AND d.event = x.event AND d.n = x.old_n",
-            &[
-                (&shards, Type::INT2_ARRAY),
-                (&ids, Type::UUID_ARRAY),
-                (&from, Type::INT4_ARRAY),
-                (&to, Type::INT4_ARRAY),
-                (&at, Type::INT8_ARRAY),
-                (&conflicts, Type::INT4_ARRAY),
-            ],
-        )
-        .await?;
-    Ok(())
-}
-
-/// In the order of their ids: moves of effects lock events too.
-async fn extend_events(
-    taken: &Taken,
-    extended: &BTreeMap<EventId, Time>,
-) -> Result<(), StoreError> {
-    let shards: Vec<i16> = extended.keys().map(|id| id.0.shard() as i16).collect();
-    let ids: Vec<Uuid> = extended.keys().map(|id| Uuid(id.bytes())).collect();
-    let ends: Vec<i64> = extended.values().map(|end| end.micros()).collect();
-    taken
-        .query(
-            "WITH x AS MATERIALIZED (
-                 SELECT e.shard, e.id, k.expires_at
-                 FROM unnest($1::int2[], $2::uuid[], $3::int8[]) AS k (shard, id, expires_at)
-                 JOIN hapax.event e ON e.shard = k.shard AND e.id = k.id
-                 ORDER BY e.id FOR UPDATE OF e
-             )
-             UPDATE hapax.event e SET expires_at = x.expires_at FROM x WHERE e.shard = x.shard AND e.id = x.id",
-            &[
-                (&shards, Type::INT2_ARRAY),
-                (&ids, Type::UUID_ARRAY),
-                (&ends, Type::INT8_ARRAY),
-            ],
-        )
-        .await?;
-    Ok(())
-}
-
-/// Gives keys whose identity had expired to the events that took them.
-async fn hand_over_keys(taken: &Taken, slots: &Slots<'_>) -> Result<(), StoreError> {
-    let changed = slots.iter().filter_map(|(key, slot)| {
-        let holder = slot.holder.as_ref()?.event;
-        (slot.stored != Some(holder)).then_some((key, Uuid(holder.bytes())))
-    });
-    let (keys, holders): (Vec<&Key<'_>>, Vec<Uuid>) = changed.unzip();
-    if keys.is_empty() {
-        return Ok(());
-    }
-    let (shards, sources, hashes) = key_columns(keys.into_iter());
-    taken
-        .query(
-            "UPDATE hapax.identity i SET event = x.event
-             FROM unnest($1::int2[], $2::text[], $3::uuid[], $4::uuid[]) AS x (shard, source, key_hash, event)
-             WHERE i.shard = x.shard AND i.source = x.source COLLATE \"C\" AND i.key_hash = x.key_hash",
-            &[
-                (&shards, Type::INT2_ARRAY),
-                (&sources, Type::TEXT_ARRAY),
-                (&hashes, Type::UUID_ARRAY),
-                (&holders, Type::UUID_ARRAY),
-            ],
-        )
-        .await?;
-    Ok(())
 }

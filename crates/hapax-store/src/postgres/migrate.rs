@@ -103,6 +103,12 @@ async fn settle_store(taken: &Taken, new_store_id: [u8; 16]) -> Result<(), Store
                 &[(&shards, Type::INT2), (&Uuid(new_store_id), Type::UUID)],
             )
             .await?;
+        taken
+            .query(
+                "INSERT INTO hapax.shard (shard, until) SELECT n, 0 FROM generate_series(0, $1 - 1) AS n",
+                &[(&i32::from(SHARDS), Type::INT4)],
+            )
+            .await?;
         stored = taken.query(read, &[]).await?;
     }
     match stored.first().map(|row| row.get::<_, i16>(0)) {

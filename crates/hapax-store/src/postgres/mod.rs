@@ -5,12 +5,16 @@
 //! - `pool`: connections, each a `session`, and what their failures mean, with `tls`, `notice` and `fault`; `kept` statements where
 //!   the way is `direct`
 //! - `batch`: the batcher; many callers share one commit
-//! - `writer`: arrivals in groups: `accept` for new keys, one statement for all of them; `known` for keys that somebody holds,
-//!   decided in `decide`; `plan` for the effects that events call for
-//! - `claim`: claims, moves in groups, and rescues, decided in `held`; leases end by `moment`
-//! - `effect`: effects as rows; `status`: where that leaves their events
-//! - `columns`, `effect_columns`, `wire`: how rows and values travel
-//! - `read`: lists and details
+//! - `writer`: arrivals in groups: `accept` for new keys, one statement for all of them; `call` for new keys that call for effects;
+//!   `known` for keys that somebody holds, decided in `decide`; `plan` for the effects, with the statements of `called`; all of it
+//!   is `stored`
+//! - `claim`: lanes that have something to do, claims and rescues; `advance`: moves in groups. Decided in `held` and `turn`, carried
+//!   out in `carry`; leases end by `moment`
+//! - `status` and `gate`: what a move means for events and for effects that wait; `chain`: what is known of an entity
+//! - `node`: who looks after which shard; `wake`: nodes telling each other
+//! - `effect`, `attempt`, `effect_id`, `order_rule`: effects as rows
+//! - `columns`, `effect_columns`, `wire`, `pipeline`: how rows, values and statements travel
+//! - `read`, `effect_read`: lists and details
 //! - `reap`: going round in small steps, and deleting what has `expired`
 //!
 //! The schema is called `hapax` and has no other name: a setting for it would have to be built into every statement, or kept
@@ -20,29 +24,44 @@
 //! Everything else is *nothing written* only if that is certain, and *unknown* if it is not.
 
 mod accept;
+mod advance;
+mod attempt;
 mod batch;
+mod call;
+mod called;
+mod carry;
+mod chain;
 mod claim;
 mod columns;
 mod decide;
 mod direct;
 mod effect;
 mod effect_columns;
+mod effect_id;
+mod effect_read;
 mod expired;
 mod fault;
+mod gate;
 mod held;
 mod kept;
 mod known;
 mod migrate;
 mod moment;
+mod node;
 mod notice;
 mod open;
+mod order_rule;
+mod pipeline;
 mod plan;
 mod pool;
 mod read;
 mod reap;
 mod session;
 mod status;
+mod stored;
 mod tls;
+mod turn;
+mod wake;
 mod wire;
 mod writer;
 
@@ -54,20 +73,23 @@ use async_trait::async_trait;
 use hapax_ledger::id::{EffectId, EventId};
 use hapax_ledger::lease::Fence;
 use hapax_ledger::time::Time;
+use hapax_ledger::transition::{Resolution, Resolver};
 use tokio_postgres::types::Type;
 
 use crate::error::{StoreError, StoreErrorKind};
 use crate::nouns::{
-    Arrival, ClaimAsk, Claimed, EFFECTS_PER_EVENT_MAX, EffectDetail, Event, EventDetail,
-    EventFilter, Listed, Move, Moved, NewEvent, Page, PayloadAnswer, Reaped, Receipt, StoreStats,
+    Advanced, Arrival, Beat, Beaten, ClaimAsk, Claims, EFFECTS_PER_EVENT_MAX, Effect, EffectCounts,
+    EffectDetail, EffectFilter, Event, EventDetail, EventFilter, LaneDue, Listed, Move, NewEvent,
+    Page, Parcel, PayloadAnswer, Reaped, Receipt, Rescued, StoreStats, lane_shard,
 };
 use crate::store::{Clock, Store};
+use advance::{MoveAsk, Moves, Wish};
 use batch::Batcher;
-use claim::{MoveAsk, Moves};
 use moment::LeaseClock;
 pub use open::COMMIT_WAIT;
 use pool::Pool;
 use reap::Reaper;
+use wake::Bell;
 use writer::Writer;
 
 /// Into how many shards rows are placed. Fixed: the number is in every row's key and in every id. Enough for as many
@@ -125,6 +147,7 @@ pub struct PostgresStore {
     effects: Pool,
     readers: Pool,
     reaper: Reaper,
+    bell: Bell,
     clock: LeaseClock,
 }
 
@@ -146,6 +169,7 @@ impl PostgresStore {
             moves: Batcher::start(&opened.effects, open::MOVERS, moves),
             writers: opened.writers,
             effects: opened.effects,
+            bell: Bell::new(opened.readers.clone(), opened.line, (options.entropy)()),
             reaper: Reaper::new(opened.readers.clone(), &options.entropy),
             readers: opened.readers,
             clock,
@@ -191,8 +215,33 @@ impl Store for PostgresStore {
         SHARDS
     }
 
-    async fn claim(&self, ask: ClaimAsk) -> Result<Vec<Claimed>, StoreError> {
-        claim::claim(&self.effects, &ask, &self.clock).await
+    async fn beat(&self, beat: Beat) -> Result<Beaten, StoreError> {
+        node::beat(&self.readers, &beat, &self.clock).await
+    }
+
+    async fn leave(&self, node: &str) -> Result<(), StoreError> {
+        node::leave(&self.readers, node).await
+    }
+
+    async fn due(&self, shard: u16, after: Option<&str>) -> Result<Vec<LaneDue>, StoreError> {
+        claim::due(&self.readers, shard, after).await
+    }
+
+    async fn wake(&self, lanes: Vec<Arc<str>>) {
+        if !lanes.is_empty() {
+            let shards = lanes.iter().map(|lane| lane_shard(lane, SHARDS));
+            self.bell.tell(shards);
+        }
+    }
+
+    async fn woken(&self) -> Vec<u16> {
+        self.bell.woken().await
+    }
+
+    async fn claim(&self, ask: ClaimAsk) -> Result<Claims, StoreError> {
+        let claimed = claim::claim(&self.effects, &ask, &self.clock).await?;
+        let next = claim::next_due(&self.readers, &ask).await?;
+        Ok(Claims { claimed, next })
     }
 
     async fn advance(
@@ -200,21 +249,46 @@ impl Store for PostgresStore {
         effect: EffectId,
         fence: Fence,
         what: Move,
-    ) -> Result<Moved, StoreError> {
-        let ask = MoveAsk {
-            effect,
-            fence,
-            what,
-        };
-        self.moves.ask(ask).await
+    ) -> Result<Advanced, StoreError> {
+        let wish = Wish::Advance(fence, what);
+        self.moves.ask(MoveAsk { effect, wish }).await
     }
 
-    async fn rescue(&self, shard: u16) -> Result<u32, StoreError> {
-        claim::rescue(&self.effects, shard, &self.clock).await
+    async fn resolve(
+        &self,
+        effect: EffectId,
+        resolution: Resolution,
+        by: Resolver,
+    ) -> Result<Advanced, StoreError> {
+        let wish = Wish::Resolve(resolution, by);
+        self.moves.ask(MoveAsk { effect, wish }).await
+    }
+
+    async fn rescue(&self, shards: Vec<u16>) -> Result<Rescued, StoreError> {
+        match claim::overdue(&self.readers, &shards, &self.clock).await? {
+            Some(shard) => claim::rescue(&self.effects, shard, &self.clock).await,
+            None => Ok(Rescued::default()),
+        }
+    }
+
+    async fn parcels(&self, events: Vec<EventId>) -> Result<Vec<Option<Parcel>>, StoreError> {
+        effect_read::parcels(&self.readers, &events).await
     }
 
     async fn effect(&self, id: EffectId) -> Result<Option<EffectDetail>, StoreError> {
         effect::detail(&self.readers, id).await
+    }
+
+    async fn effects(
+        &self,
+        filter: EffectFilter,
+        page: Page<EffectId>,
+    ) -> Result<Listed<Effect, EffectId>, StoreError> {
+        effect_read::effects(&self.readers, &filter, page).await
+    }
+
+    async fn effect_counts(&self) -> Result<EffectCounts, StoreError> {
+        effect_read::counts(&self.readers).await
     }
 
     async fn reap(&self, now: Time) -> Result<Reaped, StoreError> {
@@ -255,6 +329,7 @@ impl Store for PostgresStore {
     async fn close(&self) {
         self.arrivals.stop().await;
         self.moves.stop().await;
+        self.bell.close().await;
         self.writers.close();
         self.effects.close();
         self.readers.close();

@@ -5,7 +5,8 @@ use std::time::Duration;
 use tokio_postgres::Config;
 
 use super::kept::Statements;
-use super::pool::Pool;
+use super::pool::{self, Pool};
+use super::wake::Line;
 use super::{Options, migrate, tls};
 use crate::error::{StoreError, StoreErrorKind};
 
@@ -31,6 +32,8 @@ pub(super) struct Opened {
     pub(super) effects: Pool,
     /// For all else.
     pub(super) readers: Pool,
+    /// For a session of one's own.
+    pub(super) line: Line,
 }
 
 /// Connects once, to bring the schema up to date and to say early what is wrong.
@@ -47,15 +50,20 @@ pub(super) async fn open(options: &Options) -> Result<Opened, StoreError> {
             .caused_by(error)
         })?;
     let tls = tls::connector(&mut config, options.root_certificates.as_deref())?;
-    let pool =
+    let new_pool =
         |size, statements| Pool::new(&config, tls.clone(), options.commit_wait, size, statements);
-    let writers = pool(WRITERS, Statements::Kept);
-    let effects = pool(EFFECTS, Statements::Kept);
-    let readers = pool(READERS, Statements::Anew);
+    let writers = new_pool(WRITERS, Statements::Kept);
+    let effects = new_pool(EFFECTS, Statements::Kept);
+    let readers = new_pool(READERS, Statements::Anew);
     migrate::migrate(&readers, options.new_store_id).await?;
+    let line = Line {
+        config: pool::with_limits(&config),
+        tls: tls.clone(),
+    };
     Ok(Opened {
         writers,
         effects,
         readers,
+        line,
     })
 }

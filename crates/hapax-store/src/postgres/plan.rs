@@ -1,117 +1,298 @@
 //! Planning effects with the events that call for them: each is new, or linked where its key exists already (D6).
 //!
-//! Part of the careful path's transaction. Keys of effects are taken after keys of events, and in one order, as everywhere. An
-//! effect that exists is locked until the commit: it can neither move nor be reaped before it is linked, so the event starts
-//! out where its effects really stand.
+//! Part of an accept's transaction. Keys of effects are taken after keys of events, chains after both, and all in one order, as
+//! everywhere. An effect that exists is locked until the commit: it can neither move nor be reaped before it is linked, so the
+//! event starts out where its effects really stand.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
 
 use hapax_ledger::claim::born_started;
-use hapax_ledger::effect::EffectRecord;
+use hapax_ledger::effect::{EffectRecord, EffectState, SkipReason};
 use hapax_ledger::event::EventStatus;
-use hapax_ledger::id::{EffectId, EventId, RawId};
+use hapax_ledger::id::{EffectId, EventId};
 use hapax_ledger::key::KeyHash;
+use hapax_ledger::order::{ChainPlace, Gate, LifeStep, gate};
 use hapax_ledger::status::Hold;
-use tokio_postgres::types::Type;
+use hapax_ledger::transition::EffectStep;
 
+use super::chain::{Chain, Seat, chain_of};
 use super::columns::EventRow;
-use super::effect::{KEY_HASH, effect_columns, to_held};
-use super::effect_columns::{EffectColumns, EffectRow, QueueColumns, key_columns};
-use super::held::Held;
-use super::moment::{LeaseClock, Moment, moment};
-use super::pool::Taken;
-use super::wire::Uuid;
+use super::decide::Deed;
+use super::effect_columns::EffectRow;
+use super::effect_id::new_effect_id;
+use super::held::{Hand, Held};
+use super::moment::Moment;
 use super::{Entropy, SHARDS};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::nouns::{Claimed, Effect, NewEffect, Receipt, Receipted};
 
 /// The key of an effect with its shard, in locking order.
-type Key = (u16, KeyHash);
+pub(super) type Key = (u16, KeyHash);
+/// The rows of all effects that events call for, each once.
+pub(super) type Wanted<'a> = BTreeMap<Key, EffectRow<'a>>;
 
-/// An effect that events of the group call for.
-struct Called {
-    held: Held,
-    /// Where it stands in the plan of its own event, if that is one of the group.
-    born_at: Option<usize>,
-}
+pub(super) use super::effect_columns::EffectRow as Row;
 
-/// What the effects of a group come to.
-#[derive(Default)]
-pub(super) struct Plan {
-    called: BTreeMap<Key, Called>,
-    links: BTreeSet<(EventId, EffectId)>,
-    statuses: BTreeMap<EventId, EventStatus>,
-    claims: BTreeMap<EventId, Vec<Option<Claimed>>>,
-}
-
-fn key_of(new: &NewEffect) -> Key {
+pub(super) fn key_of(new: &NewEffect) -> Key {
     (new.key_hash.shard(SHARDS), new.key_hash)
 }
 
-/// Takes the keys of all effects that new events call for, and says where these events stand.
-pub(super) async fn plan(
-    taken: &Taken,
-    events: &mut [EventRow<'_>],
-    entropy: &Entropy,
-    clock: &LeaseClock,
-) -> Result<Plan, StoreError> {
-    let mut wanted: BTreeMap<Key, EffectRow<'_>> = BTreeMap::new();
-    for row in events.iter() {
-        for (place, new) in row.event.effects.iter().enumerate() {
+/// What these events call for. Where two call for the same, the first of them does.
+pub(super) fn wanted<'a>(events: &[EventRow<'a>], entropy: &Entropy) -> Wanted<'a> {
+    let mut wanted = Wanted::new();
+    for row in events {
+        let plan = &row.event.effects;
+        let first = first_places(plan);
+        let place_of = |at: &u16| first.get(&key_of(plan.get(usize::from(*at))?)).copied();
+        for (place, new) in plan.iter().enumerate() {
             wanted.entry(key_of(new)).or_insert_with(|| EffectRow {
-                id: EffectId(RawId::new(row.arrival.at, key_of(new).0, entropy())),
+                id: new_effect_id(row.arrival.at, new, entropy),
                 event: row.id,
                 place,
+                after: new.after.iter().filter_map(place_of).collect(),
                 new,
             });
         }
     }
-    let mut plan = Plan::default();
-    if wanted.is_empty() {
-        return Ok(plan);
-    }
-    let (fresh, moment) =
-        tokio::try_join!(biased; take_keys(taken, &wanted), moment(taken, clock))?;
-    let mut known: Vec<Key> = Vec::new();
-    for (key, row) in &wanted {
-        match fresh.contains(&Uuid(row.id.bytes())) {
-            true => {
-                plan.called.insert(*key, new_effect(row, moment));
-            }
-            false => known.push(*key),
-        }
-    }
-    read_known(taken, &known, &mut plan.called).await?;
-    for row in events {
-        plan.call(row)?;
-    }
-    Ok(plan)
+    wanted
 }
 
-/// Takes the keys that are free and locks those that are held; says which effects are new. As it is done for events.
-async fn take_keys(
-    taken: &Taken,
-    wanted: &BTreeMap<Key, EffectRow<'_>>,
-) -> Result<HashSet<Uuid>, StoreError> {
-    let columns = EffectColumns::of(wanted.values());
-    let fresh = taken
-        .query(
-            "INSERT INTO hapax.effect (shard, id, event_shard, event, place, key_hash, attempts_max, name, key, lane)
-             SELECT * FROM unnest($1::int2[], $2::uuid[], $3::int2[], $4::uuid[], $5::int4[], $6::uuid[], $7::int4[],
-                 $8::text[], $9::text[], $10::text[])
-             ON CONFLICT (shard, key_hash) DO UPDATE SET event = excluded.event WHERE false
-             RETURNING id",
-            &columns.params(),
-        )
-        .await?;
-    Ok(fresh.iter().map(|row| row.get(0)).collect())
+/// Where each effect of a plan stands first: a plan may call for one twice.
+fn first_places(plan: &[NewEffect]) -> BTreeMap<Key, u16> {
+    let mut first = BTreeMap::new();
+    for (place, new) in plan.iter().enumerate() {
+        first.entry(key_of(new)).or_insert(place as u16);
+    }
+    first
+}
+
+/// What the effects of a group come to.
+pub(super) struct Plan {
+    /// Who holds which key by now.
+    pub(super) keys: BTreeMap<Key, EffectId>,
+    /// Effects that are new, in the order of their ids.
+    pub(super) new: BTreeMap<EffectId, Held>,
+    /// Effects that were there, locked, and the chains of all.
+    pub(super) hand: Hand,
+    /// What events that came again had called for.
+    pub(super) called: BTreeMap<EventId, Vec<EffectId>>,
+    /// Events that call for what another called for first, and where in their plan.
+    pub(super) links: BTreeMap<(EventId, EffectId), u16>,
+    after: BTreeMap<EffectId, Vec<EffectId>>,
+    statuses: BTreeMap<EventId, EventStatus>,
+    claims: BTreeMap<EventId, Vec<Option<Claimed>>>,
+    revived: BTreeMap<usize, Vec<Arc<str>>>,
+}
+
+impl Plan {
+    /// Nothing is planned yet; these of the effects that are wanted are new.
+    pub(super) fn new(wanted: &Wanted<'_>, fresh: &HashSet<EffectId>, moment: Moment) -> Plan {
+        let new = wanted.iter().filter(|(_, row)| fresh.contains(&row.id));
+        Plan {
+            keys: new.clone().map(|(key, row)| (*key, row.id)).collect(),
+            new: new
+                .map(|(_, row)| (row.id, new_effect(row, moment)))
+                .collect(),
+            hand: Hand::new(moment, []),
+            called: BTreeMap::new(),
+            links: BTreeMap::new(),
+            after: BTreeMap::new(),
+            statuses: BTreeMap::new(),
+            claims: BTreeMap::new(),
+            revived: BTreeMap::new(),
+        }
+    }
+
+    fn held(&self, id: EffectId) -> Option<&Held> {
+        self.new.get(&id).or_else(|| self.hand.held.get(&id))
+    }
+
+    /// Does what was decided, in order, and then says where that leaves new events and new effects.
+    pub(super) fn carry_out(
+        &mut self,
+        events: &mut [EventRow<'_>],
+        deeds: &[Deed],
+    ) -> Result<(), StoreError> {
+        for deed in deeds {
+            match deed {
+                Deed::Call { row } => self.call(&events[*row])?,
+                Deed::Retry { event, receipt } => self.revive(*event, *receipt),
+            }
+        }
+        self.open_gates();
+        for row in events {
+            self.conclude(row);
+        }
+        Ok(())
+    }
+
+    /// One event calls for its effects.
+    fn call(&mut self, row: &EventRow<'_>) -> Result<(), StoreError> {
+        let corrupt = |what| StoreError::new(StoreErrorKind::Corrupt, what);
+        let plan = &row.event.effects;
+        let mut ids = Vec::with_capacity(plan.len());
+        for (place, new) in plan.iter().enumerate() {
+            let id = self.keys.get(&key_of(new)).copied();
+            let held = id.and_then(|id| self.held(id));
+            let effect = &held
+                .ok_or_else(|| corrupt("an effect's key is held by an effect that is not there"))?
+                .effect;
+            if effect.name != new.name || effect.key != new.key {
+                return Err(corrupt("two keys share one 128-bit hash"));
+            }
+            let (id, ours) = (effect.id, effect.event == row.id);
+            if ours && !ids.contains(&id) {
+                self.seat(id, row.event.event_type.as_deref());
+            } else if !ours {
+                self.links.entry((row.id, id)).or_insert(place as u16);
+            }
+            ids.push(id);
+        }
+        for (place, new) in plan.iter().enumerate() {
+            let first = ids.iter().position(|id| *id == ids[place]) == Some(place);
+            if first
+                && self
+                    .new
+                    .get(&ids[place])
+                    .is_some_and(|held| held.effect.event == row.id)
+            {
+                let after = new.after.iter();
+                let after = after.filter_map(|at| ids.get(usize::from(*at)).copied());
+                self.after.insert(ids[place], after.collect());
+            }
+        }
+        self.called.insert(row.id, ids);
+        Ok(())
+    }
+
+    /// A new effect joins its chain. What had ended the entity before it is frozen with it.
+    fn seat(&mut self, id: EffectId, event_type: Option<&str>) {
+        let Some(held) = self.new.get_mut(&id) else {
+            return;
+        };
+        let Some(order) = &held.effect.order else {
+            return;
+        };
+        let hash = chain_of(&held.effect.name, &order.entity);
+        let chain: &mut Chain = self.hand.chains.entry(hash).or_default();
+        held.seat = Some(Seat {
+            chain: hash,
+            turn: chain.next_turn,
+            ended_by: chain.ended_by.clone(),
+            released: false,
+        });
+        chain.next_turn += 1;
+        chain.effects += 1;
+        match order.life_step {
+            LifeStep::Ordinary => {}
+            LifeStep::Ends => chain.ended_by = Some(event_type.unwrap_or_default().to_owned()),
+            LifeStep::Reopens => chain.ended_by = None,
+        }
+        self.hand.written_chains.insert(hash);
+    }
+
+    /// A repeat brings back what of its event was given up.
+    fn revive(&mut self, event: EventId, receipt: usize) {
+        let now = self.hand.now;
+        let mut lanes: BTreeSet<Arc<str>> = BTreeSet::new();
+        for id in self.called.get(&event).cloned().unwrap_or_default() {
+            let Some(held) = self.hand.held.get(&id) else {
+                continue;
+            };
+            if held.effect.record.state == EffectState::Dead {
+                lanes.insert(held.effect.lane.clone());
+                if let Some(seat) = held.seat.clone()
+                    && let Some(chain) = self.hand.chains.get_mut(&seat.chain)
+                {
+                    let head = chain.head.get_or_insert(seat.turn);
+                    *head = seat.turn.min(*head);
+                }
+                self.hand.take_step(id, &EffectStep::Revive { now });
+            }
+        }
+        self.revived.insert(receipt, lanes.into_iter().collect());
+    }
+
+    /// Says which of the new effects may be claimed: those that come after nothing unfinished, and are first in their chain.
+    fn open_gates(&mut self) {
+        let state = |plan: &Plan, id: &EffectId| Some(plan.held(*id)?.effect.record.state);
+        let mut turns: Vec<(KeyHash, i64, EffectId)> = Vec::new();
+        let mut gates: BTreeMap<EffectId, Gate> = BTreeMap::new();
+        for (id, held) in &self.new {
+            turns.extend(held.seat.as_ref().map(|seat| (seat.chain, seat.turn, *id)));
+            let after = self.after.get(id).into_iter().flatten();
+            let states: Vec<EffectState> = after.filter_map(|id| state(self, id)).collect();
+            gates.insert(*id, gate(held.effect.gate, states, ChainPlace::Free));
+        }
+        turns.sort_unstable();
+        for (hash, turn, id) in turns {
+            let chain = self.hand.chains.get_mut(&hash);
+            let first = chain.is_none_or(|chain| *chain.head.get_or_insert(turn) == turn);
+            let order = self
+                .new
+                .get(&id)
+                .and_then(|held| held.effect.order.as_ref());
+            if !first && order.is_some_and(|order| order.serial) {
+                gates.insert(id, Gate::Waiting);
+            }
+        }
+        for (id, gate) in gates {
+            if let Some(held) = self.new.get_mut(&id) {
+                held.effect.gate = gate;
+            }
+        }
+    }
+
+    /// Where a new event stands, and which of its effects were born claimed.
+    fn conclude(&mut self, row: &mut EventRow<'_>) {
+        let Some(ids) = self.called.get(&row.id).filter(|ids| !ids.is_empty()) else {
+            return;
+        };
+        let mut states: Vec<(EffectState, Option<SkipReason>)> = Vec::with_capacity(ids.len());
+        let mut claims = Vec::with_capacity(ids.len());
+        for (place, id) in ids.iter().enumerate() {
+            let record = self.held(*id).map(|held| &held.effect.record);
+            states.extend(record.map(|record| (record.state, record.skip)));
+            let first = ids.iter().position(|other| other == id) == Some(place);
+            let born = self
+                .new
+                .get(id)
+                .filter(|held| first && held.effect.event == row.id && held.effect.record.started);
+            claims.push(born.map(|held| Claimed {
+                effect: held.effect.clone(),
+                snapshot: None,
+            }));
+        }
+        if row.event.review.is_none() {
+            row.status = EventStatus::of_effects(states, Hold::Free);
+        }
+        self.statuses.insert(row.id, row.status);
+        self.claims.insert(row.id, claims);
+    }
+
+    /// Completes what was said of the group's events before their effects were known; `number` counts all its receipts.
+    pub(super) fn complete(&mut self, number: usize, receipt: &mut Receipt) {
+        match receipt.sighting {
+            Receipted::New => {
+                receipt.claims = self.claims.remove(&receipt.event).unwrap_or_default();
+            }
+            Receipted::Duplicate | Receipted::Conflict => {
+                if let Some(status) = self.statuses.get(&receipt.event) {
+                    receipt.needs_review = *status == EventStatus::NeedsReview;
+                }
+                receipt.revived = self.revived.remove(&number).unwrap_or_default();
+            }
+        }
+    }
 }
 
 /// An effect as it is born: claimed and started where that may be (the lease is by the database's clock), or waiting.
-fn new_effect(row: &EffectRow<'_>, moment: Moment) -> Called {
+fn new_effect(row: &EffectRow<'_>, moment: Moment) -> Held {
     let new = row.new;
     let planned = EffectRecord::planned(new.repeat, new.not_before);
-    let born = new.born.as_ref().and_then(|born| {
+    let may_wait = !new.after.is_empty() || new.order.is_some();
+    let born = new.born.as_ref().filter(|_| !may_wait).and_then(|born| {
         let record = born_started(&planned, moment.now, moment.epoch, born.lease)?;
         Some((record, born.node.clone()))
     });
@@ -123,151 +304,16 @@ fn new_effect(row: &EffectRow<'_>, moment: Moment) -> Called {
         key: new.key.clone(),
         lane: new.lane.clone(),
         record,
+        gate: Gate::Open,
+        order: new.order.clone(),
+        last: None,
     };
-    let held = Held {
+    Held {
         effect,
         attempts_max: new.attempts_max,
         started_at: node.as_ref().map(|_| moment.now),
         node,
-    };
-    Called {
-        held,
-        born_at: Some(row.place),
+        comes_after: !row.after.is_empty(),
+        seat: None,
     }
-}
-
-/// Reads the effects that hold these keys, and locks them against moves until the commit.
-async fn read_known(
-    taken: &Taken,
-    keys: &[Key],
-    called: &mut BTreeMap<Key, Called>,
-) -> Result<(), StoreError> {
-    if keys.is_empty() {
-        return Ok(());
-    }
-    let (shards, hashes) = key_columns(keys);
-    let rows = taken
-        .query(
-            effect_columns!(
-                "",
-                "FROM unnest($1::int2[], $2::uuid[]) AS k (shard, key_hash)
-                 JOIN hapax.effect e ON e.shard = k.shard AND e.key_hash = k.key_hash
-                 JOIN hapax.queue q ON q.shard = e.shard AND q.effect = e.id
-                 ORDER BY q.effect FOR SHARE OF q"
-            ),
-            &[(&shards, Type::INT2_ARRAY), (&hashes, Type::UUID_ARRAY)],
-        )
-        .await?;
-    for row in &rows {
-        let hash = KeyHash::from_bytes(row.get::<_, Uuid>(KEY_HASH).0);
-        let found = Called {
-            held: to_held(row),
-            born_at: None,
-        };
-        called.insert((hash.shard(SHARDS), hash), found);
-    }
-    Ok(())
-}
-
-impl Plan {
-    /// One event calls for its effects.
-    fn call(&mut self, row: &mut EventRow<'_>) -> Result<(), StoreError> {
-        if row.event.effects.is_empty() {
-            return Ok(());
-        }
-        let mut claims = Vec::with_capacity(row.event.effects.len());
-        let mut states = Vec::with_capacity(row.event.effects.len());
-        for (place, new) in row.event.effects.iter().enumerate() {
-            let corrupt = |what| StoreError::new(StoreErrorKind::Corrupt, what);
-            let called = self
-                .called
-                .get(&key_of(new))
-                .ok_or_else(|| corrupt("an effect's key is held by an effect that is not there"))?;
-            let effect = &called.held.effect;
-            if effect.name != new.name || effect.key != new.key {
-                return Err(corrupt("two keys share one 128-bit hash"));
-            }
-            states.push((effect.record.state, effect.record.skip));
-            if effect.event != row.id {
-                self.links.insert((row.id, effect.id));
-            }
-            let ours = effect.event == row.id && called.born_at == Some(place);
-            let claimed = ours && effect.record.started;
-            claims.push(claimed.then(|| Claimed {
-                effect: effect.clone(),
-            }));
-        }
-        if row.event.review.is_none() {
-            row.status = EventStatus::of_effects(states, Hold::Free);
-        }
-        self.statuses.insert(row.id, row.status);
-        self.claims.insert(row.id, claims);
-        Ok(())
-    }
-
-    /// Completes what was said of the group's events before their effects were known.
-    pub(super) fn complete(&mut self, receipt: &mut Receipt) {
-        match receipt.sighting {
-            Receipted::New => {
-                receipt.claims = self.claims.remove(&receipt.event).unwrap_or_default();
-            }
-            Receipted::Duplicate | Receipted::Conflict => {
-                if let Some(status) = self.statuses.get(&receipt.event) {
-                    receipt.needs_review = *status == EventStatus::NeedsReview;
-                }
-            }
-        }
-    }
-
-    /// Writes the rest of the new effects, and the links to known ones.
-    pub(super) async fn write(&self, taken: &Taken) -> Result<(), StoreError> {
-        let new = self
-            .called
-            .values()
-            .filter(|called| called.born_at.is_some());
-        let columns = QueueColumns::of(new.map(|called| &called.held));
-        if !columns.is_empty() {
-            insert_queue(taken, &columns).await?;
-        }
-        if !self.links.is_empty() {
-            insert_links(taken, &self.links).await?;
-        }
-        Ok(())
-    }
-}
-
-async fn insert_queue(taken: &Taken, columns: &QueueColumns<'_>) -> Result<(), StoreError> {
-    taken
-        .query(
-            "INSERT INTO hapax.queue (shard, effect, fence, lease_until, next_at, generation, attempts, pass_from, state,
-                 repeat, started, ambiguous, skip, started_at, node)
-             SELECT * FROM unnest($1::int2[], $2::uuid[], $3::int8[], $4::int8[], $5::int8[], $6::int4[], $7::int4[],
-                 $8::int4[], $9::int2[], $10::int2[], $11::bool[], $12::bool[], $13::int2[], $14::int8[], $15::text[])",
-            &columns.params(),
-        )
-        .await?;
-    Ok(())
-}
-
-async fn insert_links(
-    taken: &Taken,
-    links: &BTreeSet<(EventId, EffectId)>,
-) -> Result<(), StoreError> {
-    let shards: Vec<i16> = links.iter().map(|link| link.0.0.shard() as i16).collect();
-    let events: Vec<Uuid> = links.iter().map(|link| Uuid(link.0.bytes())).collect();
-    let effect_shards: Vec<i16> = links.iter().map(|link| link.1.0.shard() as i16).collect();
-    let effects: Vec<Uuid> = links.iter().map(|link| Uuid(link.1.bytes())).collect();
-    taken
-        .query(
-            "INSERT INTO hapax.effect_link (shard, event, effect_shard, effect)
-             SELECT * FROM unnest($1::int2[], $2::uuid[], $3::int2[], $4::uuid[])",
-            &[
-                (&shards, Type::INT2_ARRAY),
-                (&events, Type::UUID_ARRAY),
-                (&effect_shards, Type::INT2_ARRAY),
-                (&effects, Type::UUID_ARRAY),
-            ],
-        )
-        .await?;
-    Ok(())
 }

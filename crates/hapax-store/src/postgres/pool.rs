@@ -16,6 +16,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::fault::{nothing_written, of_commit, unavailable, unknown};
 use super::kept::{self, Statements};
+use super::pipeline::in_order;
 use super::session::Session;
 use crate::error::StoreError;
 
@@ -45,6 +46,13 @@ const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED;
     SET LOCAL enable_mergejoin = off;
     SET LOCAL max_parallel_workers_per_gather = 0;
     SET LOCAL jit = off";
+/// The same for reading: what was committed when its first statement began, and nothing that came later.
+const BEGIN_PICTURE: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
+    SET LOCAL statement_timeout = '10s';
+    SET LOCAL idle_in_transaction_session_timeout = '10s'";
+
+/// A statement with its values.
+pub(super) type Statement<'a> = (&'static str, Vec<Param<'a>>);
 
 /// A value and its type: with the types, a statement that is sent anew takes one round trip.
 pub(super) type Param<'a> = (&'a (dyn ToSql + Sync), Type);
@@ -71,6 +79,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The way to the server, with our name and our patience.
+pub(super) fn with_limits(config: &Config) -> Config {
+    let mut config = config.clone();
+    config
+        .tcp_user_timeout(TCP_WAIT)
+        .keepalives_idle(TCP_WAIT)
+        .application_name("hapax");
+    config
+}
+
 impl Pool {
     /// A pool of at most `size` connections, none of them open yet.
     pub(super) fn new(
@@ -80,13 +98,8 @@ impl Pool {
         size: usize,
         statements: Statements,
     ) -> Pool {
-        let mut config = config.clone();
-        config
-            .tcp_user_timeout(TCP_WAIT)
-            .keepalives_idle(TCP_WAIT)
-            .application_name("hapax");
         let shared = Shared {
-            config,
+            config: with_limits(config),
             tls,
             commit_wait,
             free: Mutex::new(Vec::with_capacity(size)),
@@ -132,6 +145,17 @@ impl Pool {
         let rows = taken.query(sql, params).await?;
         taken.give_back();
         Ok(rows)
+    }
+
+    /// Reads with several statements in one picture of the database and one round trip; says what each of them found.
+    pub(super) async fn read_all(
+        &self,
+        all: &[Statement<'_>],
+    ) -> Result<Vec<Vec<Row>>, StoreError> {
+        let taken = self.take().await?;
+        let found = taken.in_one_picture(all).await?;
+        taken.give_back();
+        Ok(found)
     }
 
     /// Closes what is free; what is in use is closed when it comes back.
@@ -202,6 +226,16 @@ impl Taken {
         Ok(rows)
     }
 
+    /// Begins a transaction; its statements may be sent behind it without waiting.
+    pub(super) async fn open(&self) -> Result<(), StoreError> {
+        self.answered(timeout(STATEMENT_WAIT, self.session.client.batch_execute(BEGIN)).await)
+    }
+
+    /// Runs statements that commit nothing, one behind the other without waiting.
+    pub(super) async fn run_all(&self, all: &[Statement<'_>]) -> Result<Vec<Vec<Row>>, StoreError> {
+        self.answered(timeout(STATEMENT_WAIT, self.in_order(all)).await)
+    }
+
     /// Runs a statement that commits nothing: a read, or one inside a transaction.
     pub(super) async fn query(
         &self,
@@ -232,6 +266,32 @@ impl Taken {
         let wait = self.shared.commit_wait;
         let answer = timeout(wait, self.session.client.batch_execute("COMMIT")).await;
         self.committed(answer)
+    }
+
+    /// Runs the last statements of a transaction and commits it, in one round trip; says what each of them found. If one of them
+    /// fails, the commit behind it only ends the transaction, and nothing was written.
+    pub(super) async fn commit_behind(
+        self,
+        last: &[Statement<'_>],
+    ) -> Result<Vec<Vec<Row>>, StoreError> {
+        let committed = self.session.client.batch_execute("COMMIT");
+        let both = async { tokio::try_join!(biased; self.in_order(last), committed) };
+        let answer = timeout(self.shared.commit_wait, both).await;
+        let (found, ()) = self.committed(answer)?;
+        Ok(found)
+    }
+
+    async fn in_one_picture(&self, all: &[Statement<'_>]) -> Result<Vec<Vec<Row>>, StoreError> {
+        let begun = self.session.client.batch_execute(BEGIN_PICTURE);
+        let ended = self.session.client.batch_execute("COMMIT");
+        let whole = async { tokio::try_join!(biased; begun, self.in_order(all), ended) };
+        let ((), found, ()) = self.answered(timeout(STATEMENT_WAIT, whole).await)?;
+        Ok(found)
+    }
+
+    async fn in_order(&self, all: &[Statement<'_>]) -> Result<Vec<Vec<Row>>, Error> {
+        let all = all.iter().map(|(sql, params)| self.run(sql, params));
+        in_order(all.collect()).await
     }
 
     /// The next caller may have it. Only after everything on it went well and no transaction is open.

@@ -21,7 +21,7 @@ use crate::nouns::{
 
 /// Rows that one page may look at to find those that fit its filter. A page that looked at so many ends early and says
 /// where to go on, so that a rare filter cannot hold a connection for seconds.
-const ROWS_LOOKED_AT_MAX: i64 = 50_000;
+pub(super) const ROWS_LOOKED_AT_MAX: i64 = 50_000;
 
 /// The columns of [`to_event`] and [`to_proof`], in their order. One text, so that list and detail cannot drift apart.
 macro_rules! event_columns {
@@ -33,7 +33,7 @@ macro_rules! event_columns {
                  coalesce((SELECT d.n FROM hapax.delivery d
                      WHERE d.shard = e.shard AND d.event = e.id ORDER BY d.n DESC LIMIT 1), 0),
                  coalesce((SELECT d.conflicts FROM hapax.delivery d
-                     WHERE d.shard = e.shard AND d.event = e.id ORDER BY d.n DESC LIMIT 1), 0) ",
+                     WHERE d.shard = e.shard AND d.event = e.id ORDER BY d.n DESC LIMIT 1), 0), e.outcome ",
             $($rest),+
         )
     };
@@ -129,42 +129,43 @@ pub(super) async fn sighted(
 pub(super) async fn event(pool: &Pool, id: EventId) -> Result<Option<EventDetail>, StoreError> {
     let (shard, raw) = (id.0.shard() as i16, Uuid(id.bytes()));
     let named: [Param<'_>; 2] = [(&shard, Type::INT2), (&raw, Type::UUID)];
+    // One picture: an event that is done beside an effect that is not would be a riddle.
     let found = pool
-        .read(
-            event_columns!("FROM hapax.event e WHERE e.shard = $1 AND e.id = $2"),
-            &named,
-        )
+        .read_all(&[
+            (
+                event_columns!("FROM hapax.event e WHERE e.shard = $1 AND e.id = $2"),
+                named.to_vec(),
+            ),
+            (
+                "SELECT scheme, secret_index, signed_at, remote, at, outcome, body_hash, conflict
+                 FROM hapax.delivery WHERE shard = $1 AND event = $2 ORDER BY n",
+                named.to_vec(),
+            ),
+            (effect::OF_EVENT, named.to_vec()),
+        ])
         .await?;
+    let [found, later, effects] = &found[..] else {
+        return Ok(None);
+    };
     let Some(row) = found.first() else {
         return Ok(None);
     };
     let event = to_event(row);
-    let outcome = match event.review {
-        Some(_) => DeliveryOutcome::FailedValidation,
-        None => DeliveryOutcome::Accepted,
-    };
+    let outcome = DeliveryOutcome::from_code(row.get::<_, i16>(21) as u8);
     let first = Delivery {
         at: event.received_at,
-        outcome,
+        outcome: outcome.unwrap_or(DeliveryOutcome::Accepted),
         proof: to_proof(row),
         body_hash: event.body_hash,
         conflict: false,
     };
-    let later = pool
-        .read(
-            "SELECT scheme, secret_index, signed_at, remote, at, outcome, body_hash, conflict
-             FROM hapax.delivery WHERE shard = $1 AND event = $2 ORDER BY n",
-            &named,
-        )
-        .await?;
     let deliveries = std::iter::once(first)
         .chain(later.iter().map(to_delivery))
         .collect();
-    let effects = effect::of_event(pool, id).await?;
     Ok(Some(EventDetail {
         event,
         deliveries,
-        effects,
+        effects: effects.iter().map(effect::to_effect).collect(),
     }))
 }
 

@@ -1,8 +1,9 @@
 -- The first shape of the store. `shard` (of 64, by the hash of scope and key) leads every key, so that the same tables run on
 -- partitioned PostgreSQL and on relatives that distribute rows by a column: those want it in every unique key.
 --
--- Whoever needs several locks takes them in this order, and rows of one table by key or id: identity, effect, queue, event,
--- delivery. Only the reaper goes another way, and it never waits.
+-- Whoever needs several locks takes them in this order, and rows of one table by key or id: identity, effect, chain, queue, event,
+-- delivery. Two go another way and never wait: the reaper, and whoever opens the gate of an effect that waited for the one it
+-- moved. Where the second finds such a row held, its holder looks at the gate itself before it lets go (see status.rs).
 
 -- One row per business fact, with its first delivery, since they are born together. When its bytes are reaped the row stays as
 -- the tombstone; when its identity has expired it goes. Fixed-size columns first: no padding between them.
@@ -16,6 +17,7 @@ CREATE TABLE hapax.event (
     shard             smallint NOT NULL,
     status            smallint NOT NULL,
     key_origin        smallint NOT NULL,
+    outcome           smallint NOT NULL,   -- of the first delivery
     secret_index      smallint,            -- of the first delivery, as are scheme, signed_at and remote
     signed_at         bigint,
     body_hash         bytea    NOT NULL,
@@ -86,45 +88,93 @@ CREATE TABLE hapax.effect (
     place        integer  NOT NULL,        -- in that event's plan
     shard        smallint NOT NULL,
     event_shard  smallint NOT NULL,
+    queue_shard  smallint NOT NULL,        -- of its lane: where its row in `queue` is
+    order_rule   smallint,                 -- NULL: it has no order
     name         text     COLLATE "C" NOT NULL,
     key          text     COLLATE "C" NOT NULL,
     lane         text     COLLATE "C" NOT NULL,
-    CONSTRAINT effect_pk PRIMARY KEY (shard, id),
+    after        bytea,                    -- places in that event's plan of what must be done first, two bytes each
+    entity       text     COLLATE "C",     -- that its order is about
+    version      text     COLLATE "C",
+    -- The id leads, unlike elsewhere: one index serves those who have an id and those who list by it.
+    CONSTRAINT effect_pk PRIMARY KEY (id, shard),
     CONSTRAINT effect_key UNIQUE (shard, key_hash)
 );
 -- The effects of an event. Ids sort by time, so this grows at its right edge only.
 CREATE INDEX effect_by_event ON hapax.effect (event);
 
 -- All that changes about an effect: the ledger's record, and who holds it. One row each, born and gone with its effect; narrow,
--- since every claim and every move writes it anew. Its lock is the right to move the effect.
+-- since every claim and every move writes it anew. In the shard of its lane, so that a claim names one shard. Its lock is the
+-- right to move the effect.
 CREATE TABLE hapax.queue (
-    effect      uuid     NOT NULL,
-    fence       bigint   NOT NULL,
-    lease_until bigint   NOT NULL,
-    next_at     bigint   NOT NULL,
-    generation  integer  NOT NULL,
-    attempts    integer  NOT NULL,
-    pass_from   integer  NOT NULL,
-    shard       smallint NOT NULL,
-    state       smallint NOT NULL,
-    repeat      smallint NOT NULL,
-    started     boolean  NOT NULL,
-    ambiguous   boolean  NOT NULL,
-    skip        smallint,
-    started_at  bigint,                    -- of the attempt under way
-    node        text     COLLATE "C",      -- of the latest claim
+    effect           uuid     NOT NULL,
+    fence            bigint   NOT NULL,
+    lease_until      bigint   NOT NULL,
+    next_at          bigint   NOT NULL,
+    generation       integer  NOT NULL,
+    attempts         integer  NOT NULL,
+    pass_from        integer  NOT NULL,
+    shard            smallint NOT NULL,
+    state            smallint NOT NULL,
+    gate             smallint NOT NULL,
+    repeat           smallint NOT NULL,
+    started          boolean  NOT NULL,
+    ambiguous        boolean  NOT NULL,
+    released         boolean  NOT NULL DEFAULT false,  -- a person let it go ahead, whatever its order says
+    skip             smallint,
+    last_outcome     smallint,             -- of the latest attempt that has ended
+    last_detail      smallint,
+    chain_shard      smallint,
+    last_retry_after bigint,
+    started_at       bigint,               -- of the attempt under way
+    turn             bigint,               -- in its chain
+    chain            uuid,
+    lane             text     COLLATE "C" NOT NULL,
+    node             text     COLLATE "C", -- of the latest claim
+    ended_by         text     COLLATE "C", -- the type that had ended its entity when it was accepted
     CONSTRAINT queue_pk PRIMARY KEY (shard, effect)
 );
--- What waits for its time, and what is held: small, whatever has ended.
-CREATE INDEX queue_due ON hapax.queue (shard, next_at) WHERE state = 0;
+-- What waits for its time, and what is held: small, whatever has ended. An effect that is born claimed and goes well is in the
+-- second only.
+CREATE INDEX queue_due ON hapax.queue (shard, lane, next_at, effect) WHERE state = 0 AND gate = 0;
 CREATE INDEX queue_held ON hapax.queue (shard, lease_until) WHERE state = 1;
+-- For lists and counts of what has not ended well.
+CREATE INDEX queue_by_state ON hapax.queue (state, effect) WHERE state IN (0, 3, 4);
+-- Who is next in a chain.
+CREATE INDEX queue_by_turn ON hapax.queue (chain, turn) WHERE chain IS NOT NULL AND state IN (0, 1, 3);
+
+-- What is known of one entity of one effect's name, as far as order needs it. In the shard of its own hash; goes with the last of
+-- its effects. Its lock is the right to add to the chain, to start or end one of its effects, and to bring one back.
+CREATE TABLE hapax.chain (
+    chain          uuid     NOT NULL,      -- the hash of name and entity
+    next_turn      bigint   NOT NULL,
+    started_turn   bigint,                 -- the highest that was started, and its effect
+    started_effect uuid,
+    effects        integer  NOT NULL,      -- that belong to it
+    shard          smallint NOT NULL,
+    name           text     COLLATE "C" NOT NULL,
+    entity         text     COLLATE "C" NOT NULL,
+    version        text     COLLATE "C",   -- the highest that was started
+    ended_by       text     COLLATE "C",   -- the type that ended the entity
+    CONSTRAINT chain_pk PRIMARY KEY (shard, chain)
+);
+
+-- The state of the entity as it was fetched, for effects that send it along; in the shard of the effect.
+CREATE TABLE hapax.snapshot (
+    effect uuid     NOT NULL,
+    shard  smallint NOT NULL,
+    body   bytea    NOT NULL,
+    CONSTRAINT snapshot_pk PRIMARY KEY (shard, effect)
+);
 
 -- Events that call for an effect which another event called for first; in the event's shard.
 CREATE TABLE hapax.effect_link (
     event        uuid     NOT NULL,
     effect       uuid     NOT NULL,
+    place        integer  NOT NULL,        -- in the plan of `event`
     shard        smallint NOT NULL,
     effect_shard smallint NOT NULL,
+    queue_shard  smallint NOT NULL,
     CONSTRAINT effect_link_pk PRIMARY KEY (shard, event, effect)
 );
 CREATE INDEX effect_link_by_effect ON hapax.effect_link (effect);
@@ -144,8 +194,25 @@ CREATE TABLE hapax.attempt (
     late_detail  smallint,
     late_at      bigint,
     retry_after  bigint,
+    body_bytes   bigint,                   -- of the whole answer
     node         text     COLLATE "C" NOT NULL,
+    error        text     COLLATE "C",
+    excerpt      bytea,                    -- the beginning of the answer
     CONSTRAINT attempt_pk PRIMARY KEY (shard, effect, fence)
+);
+
+-- The nodes that are there, and which of them looks after the lanes of which shard. Whoever changes either holds the locks of
+-- all rows of `shard`.
+CREATE TABLE hapax.node (
+    until bigint NOT NULL,
+    name  text   COLLATE "C" NOT NULL,
+    CONSTRAINT node_pk PRIMARY KEY (name)
+);
+CREATE TABLE hapax.shard (
+    until bigint   NOT NULL,
+    shard smallint NOT NULL,
+    node  text     COLLATE "C",
+    CONSTRAINT shard_pk PRIMARY KEY (shard)
 );
 
 -- What this database is. `shards` is fixed for ever: every row was placed by it. `epoch` rises when the store is restored from

@@ -1,137 +1,194 @@
-//! Where events stand, brought level with their effects inside the transaction that moved one (D7).
+//! What a move means for others, inside the same transaction: where their events stand (D7), and whose gate opens.
 //!
 //! The effects of one event may be moved by different nodes at once. So its row is locked before its effects are looked at, and they
 //! are looked at by a statement that begins after the lock is held: whoever comes second sees what the first one did.
+//!
+//! An effect whose gate has to change is not ours: nobody may wait for it who holds an event, since its holder may want that
+//! event. So a gate that somebody else holds is left to them, and whoever holds a pending effect that others can make wait looks at
+//! its gate before letting go, under the event's lock and the chain's. Either they look after us and see what we did, or we find
+//! their row free.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use hapax_ledger::effect::{EffectState, SkipReason};
 use hapax_ledger::event::EventStatus;
-use hapax_ledger::status::Hold;
+use hapax_ledger::id::{EffectId, EventId};
+use hapax_ledger::key::KeyHash;
+use hapax_ledger::order::Gate;
+use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-use super::pool::Taken;
-use super::wire::Uuid;
+use super::gate::{Part, Stand};
+use super::held::Hand;
+use super::pool::{Param, Taken};
+use super::wire::{Uuid, received};
 use crate::error::StoreError;
-use crate::nouns::Effect;
 
-/// Events that are locked, as columns.
+/// The events to look at, as shards, ids, and whether gates of theirs may have changed: those given, those linked to effects,
+/// and those of the first `$7` live ones in chains.
+macro_rules! around {
+    ($before:literal, $after:literal) => {
+        concat!(
+            $before,
+            " FROM (
+                 SELECT shard, id, bool_or(turned) FROM (
+                     SELECT * FROM unnest($1::int2[], $2::uuid[], $3::bool[])
+                     UNION ALL
+                     SELECT l.shard, l.event, k.turned FROM unnest($4::uuid[], $5::bool[]) AS k (effect, turned)
+                     JOIN hapax.effect_link l ON l.effect = k.effect
+                     UNION ALL
+                     SELECT e.event_shard, e.event, false FROM unnest($6::uuid[]) AS k (chain)
+                     CROSS JOIN LATERAL (
+                         SELECT effect FROM hapax.queue
+                         WHERE chain = k.chain AND state IN (0, 1, 3) ORDER BY turn LIMIT $7
+                     ) h
+                     JOIN hapax.effect e ON e.id = h.effect
+                 ) AS a (shard, id, turned)
+                 GROUP BY shard, id
+             ) AS c (shard, id, turned) ",
+            $after
+        )
+    };
+}
+
+/// Which events have to be looked at, and why.
 #[derive(Default)]
-struct Locked {
-    shard: Vec<i16>,
-    id: Vec<Uuid>,
-    status: Vec<i16>,
+pub(super) struct Around {
+    event_shards: Vec<i16>,
+    events: Vec<Uuid>,
+    events_turned: Vec<bool>,
+    effects: Vec<Uuid>,
+    effects_turned: Vec<bool>,
+    chains: Vec<Uuid>,
+    moved_on: BTreeSet<KeyHash>,
+    /// As many of a chain as may have a new place: the first, and all that came back may stand before it.
+    heads: i64,
+    gated: BTreeSet<EffectId>,
 }
 
-/// Brings the status of every event that calls for these effects level with all of its effects. The effects are locked, so no
-/// event can begin to call for one of them while this goes on.
-pub(super) async fn touch_events(
-    taken: &Taken,
-    effects: impl Iterator<Item = &Effect>,
-) -> Result<(), StoreError> {
-    let mut owners = Locked::default();
-    let mut ids = Vec::new();
-    for effect in effects {
-        owners.shard.push(effect.event.0.shard() as i16);
-        owners.id.push(Uuid(effect.event.bytes()));
-        ids.push(Uuid(effect.id.bytes()));
-    }
-    if ids.is_empty() {
-        return Ok(());
-    }
-    let locked = lock(taken, &owners, &ids).await?;
-    let current = statuses(taken, &locked).await?;
-    let mut changed = Locked::default();
-    for ((shard, id), before) in locked.shard.iter().zip(&locked.id).zip(&locked.status) {
-        let now = current.get(id).copied().unwrap_or(EventStatus::Completed);
-        if i16::from(now.code()) != *before {
-            changed.shard.push(*shard);
-            changed.id.push(*id);
-            changed.status.push(now.code().into());
+impl Around {
+    /// Around all that a transaction has moved, and all that waits and was held by it.
+    pub(super) fn of(hand: &Hand) -> Around {
+        let mut around = Around {
+            chains: hand
+                .moved_on
+                .iter()
+                .map(|hash| Uuid(hash.bytes()))
+                .collect(),
+            moved_on: hand.moved_on.clone(),
+            heads: hand.came_back as i64 + 1,
+            ..Around::default()
+        };
+        for (effect, turned) in hand.shown() {
+            around.push_event(effect.event, turned);
+            around.effects.push(Uuid(effect.id.bytes()));
+            around.effects_turned.push(turned);
         }
+        for effect in hand.gated() {
+            around.push_event(effect.event, false);
+            around.gated.insert(effect.id);
+        }
+        around
     }
-    update(taken, &changed).await
+
+    /// One more event whose row will be needed: all of them are locked at once, in their order.
+    pub(super) fn lock_too(&mut self, event: EventId) {
+        self.push_event(event, false);
+    }
+
+    fn push_event(&mut self, event: EventId, turned: bool) {
+        self.event_shards.push(event.0.shard() as i16);
+        self.events.push(Uuid(event.bytes()));
+        self.events_turned.push(turned);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.events.is_empty() && self.chains.is_empty()
+    }
+
+    fn params(&self) -> [Param<'_>; 7] {
+        [
+            (&self.event_shards, Type::INT2_ARRAY),
+            (&self.events, Type::UUID_ARRAY),
+            (&self.events_turned, Type::BOOL_ARRAY),
+            (&self.effects, Type::UUID_ARRAY),
+            (&self.effects_turned, Type::BOOL_ARRAY),
+            (&self.chains, Type::UUID_ARRAY),
+            (&self.heads, Type::INT8),
+        ]
+    }
+
+    /// Locks the events and reads their effects. What was moved is locked already, so no event can begin to call for it meanwhile.
+    pub(super) async fn look(&self, taken: &Taken) -> Result<Stand, StoreError> {
+        if self.is_empty() {
+            return Ok(Stand::default());
+        }
+        let params = self.params();
+        let locked = taken.query(
+            around!(
+                "SELECT v.id, v.status, v.review_code IS NOT NULL",
+                "JOIN hapax.event v ON v.shard = c.shard AND v.id = c.id ORDER BY v.id FOR UPDATE OF v"
+            ),
+            &params,
+        );
+        // Sent behind the first without waiting, and begun when that holds its locks.
+        let parts = taken.query(
+            around!(
+                "SELECT c.id, c.turned, s.place, s.own, s.after, s.effect, q.state, q.skip, q.gate, q.chain, q.lane,
+                     CASE WHEN s.order_rule & 1 = 1 AND q.state = 0 THEN EXISTS (
+                         SELECT FROM hapax.queue p
+                         WHERE p.chain = q.chain AND p.turn < q.turn AND p.state IN (0, 1, 3)
+                     ) ELSE false END",
+                "CROSS JOIN LATERAL (
+                     SELECT e.place, true, e.after, e.order_rule, e.id, e.queue_shard FROM hapax.effect e
+                     WHERE e.event = c.id
+                     UNION ALL
+                     SELECT l.place, false, NULL, NULL, l.effect, l.queue_shard FROM hapax.effect_link l
+                     WHERE l.shard = c.shard AND l.event = c.id
+                 ) AS s (place, own, after, order_rule, effect, queue_shard)
+                 JOIN hapax.queue q ON q.shard = s.queue_shard AND q.effect = s.effect"
+            ),
+            &params,
+        );
+        let (locked, parts) = tokio::try_join!(biased; locked, parts)?;
+        let mut stand = Stand {
+            moved_on: self.moved_on.clone(),
+            gated: self.gated.clone(),
+            ..Stand::default()
+        };
+        for row in &locked {
+            let id = EventId::from_bytes(row.get::<_, Uuid>(0).0);
+            let status = EventStatus::from_code(row.get::<_, i16>(1) as u8);
+            stand.events.insert(id, (status, row.get(2)));
+        }
+        for row in &parts {
+            let event = EventId::from_bytes(row.get::<_, Uuid>(0).0);
+            stand.parts.entry(event).or_default().push(to_part(row));
+        }
+        Ok(stand)
+    }
 }
 
-/// Locks the events in the order of their ids. One that waits for a person does so whatever its effects say.
-async fn lock(taken: &Taken, owners: &Locked, effects: &Vec<Uuid>) -> Result<Locked, StoreError> {
-    let rows = taken
-        .query(
-            "SELECT v.shard, v.id, v.status
-             FROM (
-                 SELECT * FROM unnest($1::int2[], $2::uuid[])
-                 UNION
-                 SELECT shard, event FROM hapax.effect_link WHERE effect = ANY ($3)
-             ) AS c (shard, id)
-             JOIN hapax.event v ON v.shard = c.shard AND v.id = c.id
-             WHERE v.review_code IS NULL
-             ORDER BY v.id FOR UPDATE OF v",
-            &[
-                (&owners.shard, Type::INT2_ARRAY),
-                (&owners.id, Type::UUID_ARRAY),
-                (effects, Type::UUID_ARRAY),
-            ],
-        )
-        .await?;
-    Ok(Locked {
-        shard: rows.iter().map(|row| row.get(0)).collect(),
-        id: rows.iter().map(|row| row.get(1)).collect(),
-        status: rows.iter().map(|row| row.get(2)).collect(),
-    })
-}
-
-async fn statuses(
-    taken: &Taken,
-    locked: &Locked,
-) -> Result<BTreeMap<Uuid, EventStatus>, StoreError> {
-    let rows = taken
-        .query(
-            "SELECT c.event, q.state, q.skip
-             FROM (
-                 SELECT event, shard, id FROM hapax.effect WHERE event = ANY ($2)
-                 UNION ALL
-                 SELECT l.event, l.effect_shard, l.effect FROM unnest($1::int2[], $2::uuid[]) AS k (shard, event)
-                 JOIN hapax.effect_link l ON l.shard = k.shard AND l.event = k.event
-             ) AS c (event, shard, effect)
-             JOIN hapax.queue q ON q.shard = c.shard AND q.effect = c.effect",
-            &[
-                (&locked.shard, Type::INT2_ARRAY),
-                (&locked.id, Type::UUID_ARRAY),
-            ],
-        )
-        .await?;
-    let mut states: BTreeMap<Uuid, Vec<(EffectState, Option<SkipReason>)>> = BTreeMap::new();
-    for row in rows {
-        let state = EffectState::from_code(row.get::<_, i16>(1) as u8);
-        let skip = row.get::<_, Option<i16>>(2);
-        states.entry(row.get(0)).or_default().push((
-            // What cannot be read counts as the strictest there is.
-            state.unwrap_or(EffectState::Uncertain),
-            skip.and_then(|code| SkipReason::from_code(code as u8)),
-        ));
+fn to_part(row: &Row) -> Part {
+    let code = |column| row.get::<_, i16>(column) as u8;
+    let skip = row.get::<_, Option<i16>>(7);
+    let chain = row.get::<_, Option<Uuid>>(9);
+    let after = row.get::<_, Option<&[u8]>>(4).unwrap_or_default();
+    Part {
+        turned: row.get(1),
+        place: row.get::<_, i32>(2) as u16,
+        own: row.get(3),
+        after: after
+            .chunks_exact(2)
+            .map(|at| u16::from_be_bytes([at[0], at[1]]))
+            .collect(),
+        effect: EffectId::from_bytes(row.get::<_, Uuid>(5).0),
+        // What cannot be read counts as the strictest there is.
+        state: EffectState::from_code(code(6)).unwrap_or(EffectState::Uncertain),
+        skip: skip.and_then(|code| SkipReason::from_code(code as u8)),
+        gate: Gate::from_code(code(8)).unwrap_or(Gate::Review),
+        chain: chain.map(|chain| KeyHash::from_bytes(chain.0)),
+        lane: received(row.get(10)).into(),
+        behind: row.get(11),
     }
-    let status = |states| EventStatus::of_effects(states, Hold::Free);
-    Ok(states
-        .into_iter()
-        .map(|(event, states)| (event, status(states)))
-        .collect())
-}
-
-async fn update(taken: &Taken, changed: &Locked) -> Result<(), StoreError> {
-    if changed.id.is_empty() {
-        return Ok(());
-    }
-    taken
-        .query(
-            "UPDATE hapax.event v SET status = x.status
-             FROM unnest($1::int2[], $2::uuid[], $3::int2[]) AS x (shard, id, status)
-             WHERE v.shard = x.shard AND v.id = x.id",
-            &[
-                (&changed.shard, Type::INT2_ARRAY),
-                (&changed.id, Type::UUID_ARRAY),
-                (&changed.status, Type::INT2_ARRAY),
-            ],
-        )
-        .await?;
-    Ok(())
 }

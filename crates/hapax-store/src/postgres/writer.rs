@@ -1,11 +1,13 @@
-//! What the lanes do with a group of arrivals: new keys in one commit, then the rest in another.
+//! What the lanes do with a group of arrivals: new keys first, with and without effects, then the rest.
 
 use super::Entropy;
 use super::accept;
 use super::batch::{Job, Work};
+use super::call;
 use super::known;
 use super::moment::LeaseClock;
 use super::pool::{Pool, Taken};
+use crate::error::StoreError;
 use crate::nouns::{Arrival, NewEvent, Receipt};
 
 /// What the rows of an effect weigh, about: a group of few arrivals may still call for many effects.
@@ -31,16 +33,25 @@ impl Work for Writer {
             .sum()
     }
 
-    /// One group. What calls for effects takes the careful path: which of their keys are free is only known once they are taken,
-    /// and until then it is open where the event stands.
+    /// One group: each kind in its own commit, and what finds its key held behind them.
     async fn step(&self, taken: Taken, jobs: Vec<Job<Writer>>) {
-        let (single, mut careful): (Vec<_>, Vec<_>) = jobs
-            .into_iter()
-            .partition(|job| matches!(&job.ask.events[..], [event] if event.effects.is_empty()));
-        if single.is_empty() {
+        let (mut plain, mut calling, mut careful) = (Vec::new(), Vec::new(), Vec::new());
+        for job in jobs {
+            match &job.ask.events[..] {
+                [event] if event.effects.is_empty() => plain.push(job),
+                [_] => calling.push(job),
+                _ => careful.push(job),
+            }
+        }
+        let mut free = Some(taken);
+        if !plain.is_empty() {
+            careful.extend(self.accept_new(free.take(), plain, Path::Plain).await);
+        }
+        if !calling.is_empty() {
+            careful.extend(self.accept_new(free.take(), calling, Path::Calling).await);
+        }
+        if let Some(taken) = free {
             taken.give_back();
-        } else {
-            careful.extend(self.accept_new(taken, single).await);
         }
         if !careful.is_empty() {
             self.accept_known(careful).await;
@@ -48,14 +59,28 @@ impl Work for Writer {
     }
 }
 
+/// The way of an arrival whose key is new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Path {
+    /// It calls for nothing.
+    Plain,
+    /// It calls for effects.
+    Calling,
+}
+
 impl Writer {
     /// Answers those whose keys were free and gives back the others.
-    async fn accept_new(&self, taken: Taken, jobs: Vec<Job<Writer>>) -> Vec<Job<Writer>> {
+    async fn accept_new(
+        &self,
+        free: Option<Taken>,
+        jobs: Vec<Job<Writer>>,
+        path: Path,
+    ) -> Vec<Job<Writer>> {
         let arrivals: Vec<(&Arrival, &NewEvent)> = jobs
             .iter()
             .flat_map(|job| job.ask.events.iter().map(|event| (&job.ask, event)))
             .collect();
-        match accept::accept_new(taken, &arrivals, &self.entropy).await {
+        match self.store_new(free, &arrivals, path).await {
             Ok(receipts) => {
                 let mut held = Vec::new();
                 for (job, receipt) in jobs.into_iter().zip(receipts) {
@@ -70,6 +95,24 @@ impl Writer {
                 tracing::error!(%error, arrivals = jobs.len(), "a group of arrivals failed");
                 Job::refuse(jobs, &error);
                 Vec::new()
+            }
+        }
+    }
+
+    async fn store_new(
+        &self,
+        free: Option<Taken>,
+        arrivals: &[(&Arrival, &NewEvent)],
+        path: Path,
+    ) -> Result<Vec<Option<Receipt>>, StoreError> {
+        let taken = match free {
+            Some(taken) => taken,
+            None => self.pool.take().await?,
+        };
+        match path {
+            Path::Plain => accept::accept_new(taken, arrivals, &self.entropy).await,
+            Path::Calling => {
+                call::accept_calling(taken, arrivals, &self.entropy, &self.clock).await
             }
         }
     }

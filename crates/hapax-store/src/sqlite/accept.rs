@@ -8,11 +8,12 @@ use hapax_ledger::time::{Span, Time};
 use rusqlite::{OptionalExtension, params};
 
 use super::index::Latest;
+use super::plan::{self, Planning};
 use super::writer::Tx;
-use super::{effect, sql_error};
+use super::{advance, effect, gate, sql_error};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::nouns::{
-    Arrival, CONFLICT_BODIES_MAX, DELIVERIES_KEPT_MAX, NewEvent, Receipt, Receipted,
+    Arrival, CONFLICT_BODIES_MAX, DELIVERIES_KEPT_MAX, NewEvent, OnFailed, Receipt, Receipted,
 };
 
 /// Stores one arrival in the open transaction.
@@ -148,12 +149,9 @@ fn find(tx: &Tx<'_>, hash: KeyHash, source: &str, key: &str) -> Result<Option<Kn
 
 fn insert(tx: &mut Tx<'_>, arrival: &Arrival, event: &NewEvent) -> Result<Receipt, StoreError> {
     let row = tx.group.give_row()?;
-    let claims = effect::plan(tx, arrival.at, row, &event.effects)?;
-    let status = match &event.review {
-        Some(_) => EventStatus::NeedsReview,
-        None if event.effects.is_empty() => EventStatus::Completed,
-        None => effect::set_status(tx.db, row)?,
-    };
+    let at = arrival.at;
+    let claims = plan::plan(tx, Planning { at, row, event })?;
+    let (status, outcome) = first_standing(tx, row, event)?;
     let expires_at = identity::expiry(
         arrival.at,
         arrival.at,
@@ -166,9 +164,9 @@ fn insert(tx: &mut Tx<'_>, arrival: &Arrival, event: &NewEvent) -> Result<Receip
         .prepare_cached(
             "INSERT INTO event (seq, at, source, type, key, key_hash, key_origin, body_hash, compare_hash,
                  provider_event_id, object_id, entity, version, status, review_code, review_message,
-                 scheme, secret_index, signed_at, remote, retry_window, expires_at, payload_until)
+                 scheme, secret_index, signed_at, remote, retry_window, expires_at, payload_until, outcome)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
-                 ?21, ?22, ?23)",
+                 ?21, ?22, ?23, ?24)",
         )
         .and_then(|mut insert| {
             insert.execute(params![
@@ -195,6 +193,7 @@ fn insert(tx: &mut Tx<'_>, arrival: &Arrival, event: &NewEvent) -> Result<Receip
                 event.keep.retry_window.micros(),
                 expires_at.micros(),
                 (arrival.at + event.keep.payload).micros(),
+                outcome.code(),
             ])
         })
         .map_err(sql_error)?;
@@ -208,7 +207,24 @@ fn insert(tx: &mut Tx<'_>, arrival: &Arrival, event: &NewEvent) -> Result<Receip
         sighting: Receipted::New,
         needs_review: event.review.is_some(),
         claims,
+        revived: Vec::new(),
     })
+}
+
+/// Where a new event stands, and how the delivery that brought it ended.
+fn first_standing(
+    tx: &Tx<'_>,
+    row: i64,
+    event: &NewEvent,
+) -> Result<(EventStatus, DeliveryOutcome), StoreError> {
+    if event.review.is_some() {
+        return Ok((EventStatus::NeedsReview, DeliveryOutcome::FailedValidation));
+    }
+    let effects = match event.effects.is_empty() {
+        true => Vec::new(),
+        false => effect::of_event(tx.db, row)?,
+    };
+    Ok((gate::status(&effects), DeliveryOutcome::Accepted))
 }
 
 fn repeat(
@@ -243,6 +259,13 @@ fn repeat(
     }
     tx.group.delivered(known.row, latest);
     outlive_the_sender(tx, known, arrival.at)?;
+    let revived = match (event.on_failed, conflict, known.status) {
+        // An event with a dead effect is no better than this.
+        (OnFailed::Retry, false, EventStatus::Dead | EventStatus::NeedsReview) => {
+            advance::revive(tx, known.row)?
+        }
+        _ => Vec::new(),
+    };
     Ok(Receipt {
         event: known.identity.event,
         sighting: if conflict {
@@ -252,6 +275,7 @@ fn repeat(
         },
         needs_review: known.status == EventStatus::NeedsReview,
         claims: Vec::new(),
+        revived,
     })
 }
 

@@ -4,8 +4,10 @@
 //! - `writer`: the thread that owns the writing connection; many requests share one commit
 //! - `group`: what the writer knows of the open transaction
 //! - `accept`: what one arrival writes
-//! - `effect`: effects as rows; `claim`: claims, moves and rescues by the ledger's machine
-//! - `read`: lists and details, on connections of their own
+//! - `effect`: effects as rows; `plan`: how they get there; `attempt`: what is kept of attempts
+//! - `claim`: claims and rescues; `advance`: moves, by the ledger's machine
+//! - `chain`: what is known of an entity that order is about; `gate`: what others keep from being claimed
+//! - `read`, `effect_read`: lists and details, on connections of their own
 //! - `reap`: deleting what has expired, in small steps
 //! - `index`: the derived key index
 //! - `checkpoint`: moving the log into the database, off the writer's path
@@ -15,30 +17,39 @@
 //! **Invariant**: a row is committed and synced before anybody hears of it; the index hears of it after that.
 
 mod accept;
+mod advance;
+mod attempt;
+mod chain;
 mod checkpoint;
 mod claim;
 mod disk;
 mod effect;
+mod effect_read;
+mod gate;
 mod group;
 mod index;
 mod migrate;
 mod open;
+mod plan;
 mod read;
 mod reap;
 mod writer;
 
 use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use hapax_ledger::id::{EffectId, EventId};
 use hapax_ledger::lease::Fence;
 use hapax_ledger::time::Time;
+use hapax_ledger::transition::{Resolution, Resolver};
 
 use crate::error::{StoreError, StoreErrorKind};
 use crate::nouns::{
-    Arrival, ClaimAsk, Claimed, EffectDetail, Event, EventDetail, EventFilter, Listed, Move, Moved,
-    Page, PayloadAnswer, Reaped, Receipt, StoreStats,
+    Advanced, Arrival, Beat, Beaten, ClaimAsk, Claims, Effect, EffectCounts, EffectDetail,
+    EffectFilter, Event, EventDetail, EventFilter, LaneDue, Listed, Move, Page, Parcel,
+    PayloadAnswer, Reaped, Receipt, Rescued, StoreStats,
 };
 use crate::store::{Clock, Store};
 pub use disk::DiskLimits;
@@ -60,6 +71,7 @@ pub struct Options {
 pub struct SqliteStore {
     writer: writer::Writer,
     readers: read::Readers,
+    clock: Clock,
     index: index::KeyIndex,
     checkpointer: checkpoint::Checkpointer,
     // Held so that no other process opens the same file: the index knows only what this writer wrote.
@@ -75,11 +87,12 @@ impl SqliteStore {
         let index = opened.index.clone();
         let readers = read::Readers::open(&paths)?;
         let disk = disk::Disk::new(&paths, options.disk);
-        let writer = writer::Writer::start(paths.clone(), opened, disk, options.clock)?;
+        let writer = writer::Writer::start(paths.clone(), opened, disk, options.clock.clone())?;
         let checkpointer = checkpoint::Checkpointer::start(&paths, writer.restarter())?;
         Ok(SqliteStore {
             writer,
             readers,
+            clock: options.clock,
             index,
             checkpointer,
             _lock: lock,
@@ -143,7 +156,33 @@ impl Store for SqliteStore {
         1
     }
 
-    async fn claim(&self, ask: ClaimAsk) -> Result<Vec<Claimed>, StoreError> {
+    async fn beat(&self, _beat: Beat) -> Result<Beaten, StoreError> {
+        // One process holds the file, so it is alone.
+        Ok(Beaten {
+            now: (self.clock)(),
+            nodes: 1,
+            held: vec![0],
+        })
+    }
+
+    async fn leave(&self, _node: &str) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn due(&self, _shard: u16, after: Option<&str>) -> Result<Vec<LaneDue>, StoreError> {
+        let after = after.map(str::to_owned);
+        self.readers
+            .run(move |db| effect_read::due(db, after.as_deref()))
+            .await
+    }
+
+    async fn wake(&self, _lanes: Vec<Arc<str>>) {}
+
+    async fn woken(&self) -> Vec<u16> {
+        std::future::pending().await
+    }
+
+    async fn claim(&self, ask: ClaimAsk) -> Result<Claims, StoreError> {
         self.writer
             .write(Space::Takes, 0, move |tx| claim::claim(tx, &ask))
             .await
@@ -154,21 +193,65 @@ impl Store for SqliteStore {
         effect: EffectId,
         fence: Fence,
         what: Move,
-    ) -> Result<Moved, StoreError> {
+    ) -> Result<Advanced, StoreError> {
         // Evidence about work that is under way is written even when the disk is nearly full.
         self.writer
             .write(Space::Frees, 0, move |tx| {
-                claim::advance(tx, effect, fence, what)
+                advance::advance(tx, effect, fence, what)
             })
             .await
     }
 
-    async fn rescue(&self, _shard: u16) -> Result<u32, StoreError> {
+    async fn resolve(
+        &self,
+        effect: EffectId,
+        resolution: Resolution,
+        by: Resolver,
+    ) -> Result<Advanced, StoreError> {
+        self.writer
+            .write(Space::Frees, 0, move |tx| {
+                advance::resolve(tx, effect, resolution, by)
+            })
+            .await
+    }
+
+    async fn rescue(&self, _shards: Vec<u16>) -> Result<Rescued, StoreError> {
+        let now = (self.clock)();
+        // Mostly there is nothing, and the writer has better things to do than to find that out.
+        if !self
+            .readers
+            .run(move |db| effect_read::any_overdue(db, now))
+            .await?
+        {
+            return Ok(Rescued::default());
+        }
         self.writer.write(Space::Frees, 0, claim::rescue).await
     }
 
+    async fn parcels(&self, events: Vec<EventId>) -> Result<Vec<Option<Parcel>>, StoreError> {
+        self.readers
+            .run(move |db| effect_read::parcels(db, &events))
+            .await
+    }
+
     async fn effect(&self, id: EffectId) -> Result<Option<EffectDetail>, StoreError> {
-        self.readers.run(move |db| claim::detail(db, id)).await
+        self.readers
+            .run(move |db| effect_read::detail(db, id))
+            .await
+    }
+
+    async fn effects(
+        &self,
+        filter: EffectFilter,
+        page: Page<EffectId>,
+    ) -> Result<Listed<Effect, EffectId>, StoreError> {
+        self.readers
+            .run(move |db| effect_read::effects(db, &filter, page))
+            .await
+    }
+
+    async fn effect_counts(&self) -> Result<EffectCounts, StoreError> {
+        self.readers.run(effect_read::counts).await
     }
 
     async fn reap(&self, now: Time) -> Result<Reaped, StoreError> {

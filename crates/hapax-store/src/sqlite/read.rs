@@ -24,7 +24,7 @@ use crate::nouns::{
 const READERS: usize = 2;
 /// Rows that one page may look at to find those that fit its filter. A page that looked at so many ends early and says
 /// where to go on, so that a rare filter cannot hold a reader for seconds.
-const ROWS_LOOKED_AT_MAX: u32 = 50_000;
+pub(super) const ROWS_LOOKED_AT_MAX: u32 = 50_000;
 
 /// A small pool of reading connections.
 pub(super) struct Readers {
@@ -110,14 +110,12 @@ fn to_event(row: &Row<'_>) -> rusqlite::Result<Event> {
     })
 }
 
-fn count_deliveries(index: &KeyIndex, event: &mut Event) -> Result<Option<Latest>, StoreError> {
-    let latest = index.latest(row_of(event.id))?;
+fn count_deliveries(event: &mut Event, latest: Option<Latest>) {
     if let Some(latest) = latest {
         event.delivery_count = latest.n + 1;
         event.duplicate_count = latest.n;
         event.conflict_count = latest.conflicts;
     }
-    Ok(latest)
 }
 
 /// The row of an id, if the id is one of ours.
@@ -131,6 +129,10 @@ pub(super) fn event(
     index: &KeyIndex,
     id: EventId,
 ) -> Result<Option<EventDetail>, StoreError> {
+    // Before the picture is taken: the index hears of rows after their commit, so that all it names are in the picture.
+    let latest = index.latest(row_of(id))?;
+    // One picture: an event that is done beside an effect that is not would be a riddle.
+    let db = &db.unchecked_transaction().map_err(sql_error)?;
     let event = db
         .prepare_cached(event_columns!("WHERE e.seq = ?1"))
         .and_then(|mut read| read.query_row([row_of(id)], to_event).optional())
@@ -139,7 +141,7 @@ pub(super) fn event(
     let Some(mut event) = event.filter(|event| event.id == id) else {
         return Ok(None);
     };
-    let latest = count_deliveries(index, &mut event)?;
+    count_deliveries(&mut event, latest);
     let mut deliveries = vec![first_delivery(db, id, &event)?];
     deliveries.extend(later_deliveries(db, latest)?);
     let effects = effect::of_event(db, row_of(id))?
@@ -154,17 +156,20 @@ pub(super) fn event(
 }
 
 fn first_delivery(db: &Connection, id: EventId, event: &Event) -> Result<Delivery, StoreError> {
-    let proof = db
-        .prepare_cached("SELECT scheme, secret_index, signed_at, remote FROM event WHERE seq = ?1")
-        .and_then(|mut read| read.query_row([row_of(id)], |row| to_proof(row, 0)))
+    let (proof, outcome) = db
+        .prepare_cached(
+            "SELECT scheme, secret_index, signed_at, remote, outcome FROM event WHERE seq = ?1",
+        )
+        .and_then(|mut read| {
+            read.query_row([row_of(id)], |row| {
+                let outcome = DeliveryOutcome::from_code(row.get(4)?);
+                Ok((to_proof(row, 0)?, outcome))
+            })
+        })
         .map_err(sql_error)?;
-    let outcome = match event.review {
-        Some(_) => DeliveryOutcome::FailedValidation,
-        None => DeliveryOutcome::Accepted,
-    };
     Ok(Delivery {
         at: event.received_at,
-        outcome,
+        outcome: outcome.unwrap_or(DeliveryOutcome::Accepted),
         proof,
         body_hash: event.body_hash,
         conflict: false,
@@ -253,7 +258,7 @@ pub(super) fn events(
         PageFrom::NewerThan(id) => newer(db, filter, row_of(id), limit),
     }?;
     for event in &mut listed.rows {
-        count_deliveries(index, event)?;
+        count_deliveries(event, index.latest(row_of(event.id))?);
     }
     Ok(listed)
 }

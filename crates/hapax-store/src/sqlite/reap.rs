@@ -9,8 +9,8 @@ use hapax_ledger::time::Time;
 use rusqlite::{OptionalExtension, params};
 
 use super::effect::{self, Held, PLACE_BITS};
-use super::sql_error;
 use super::writer::Tx;
+use super::{chain, gate, sql_error};
 use crate::error::StoreError;
 use crate::nouns::Reaped;
 
@@ -20,8 +20,16 @@ const ROWS_PER_STEP: i64 = 500;
 struct Candidate {
     row: i64,
     key: KeyHash,
+    status: Option<EventStatus>,
     identity_expired: bool,
     payload_expired: bool,
+}
+
+impl Candidate {
+    /// One dead effect makes an event dead while others of it may still be on their way.
+    fn may_hide_live_effects(&self) -> bool {
+        self.status == Some(EventStatus::Dead) && (self.identity_expired || self.payload_expired)
+    }
 }
 
 /// One step. It goes on where the last one stopped and says `more` until it has been once around.
@@ -29,6 +37,9 @@ pub(super) fn step(tx: &mut Tx<'_>, now: Time) -> Result<Reaped, StoreError> {
     let looked_at = candidates(tx, now)?;
     let mut reaped = Reaped::default();
     for candidate in &looked_at {
+        if candidate.may_hide_live_effects() && has_live_effects(tx, candidate.row)? {
+            continue;
+        }
         if candidate.payload_expired || candidate.identity_expired {
             reaped.payloads += delete_payload(tx, candidate.row)?;
         }
@@ -53,12 +64,14 @@ fn candidates(tx: &Tx<'_>, now: Time) -> Result<Vec<Candidate>, StoreError> {
         )
         .and_then(|mut read| {
             let rows = read.query_map(params![tx.group.reaper_goes_on_after(), ROWS_PER_STEP], |row| {
-                let settled = EventStatus::from_code(row.get(2)?).is_some_and(EventStatus::is_settled);
+                let status = EventStatus::from_code(row.get(2)?);
+                let settled = status.is_some_and(EventStatus::is_settled);
                 let expires_at = Time::from_micros(row.get(3)?);
                 let payload_until = Time::from_micros(row.get(4)?);
                 Ok(Candidate {
                     row: row.get(0)?,
                     key: KeyHash::from_bytes(row.get(1)?),
+                    status,
                     identity_expired: settled && expires_at <= now,
                     payload_expired: settled && payload_until <= now,
                 })
@@ -66,6 +79,13 @@ fn candidates(tx: &Tx<'_>, now: Time) -> Result<Vec<Candidate>, StoreError> {
             rows.collect()
         })
         .map_err(sql_error)
+}
+
+/// I1: what is on its way keeps its event and its bytes.
+fn has_live_effects(tx: &Tx<'_>, event: i64) -> Result<bool, StoreError> {
+    let effects = effect::of_event(tx.db, event)?;
+    let mut states = effects.iter().map(|held| held.effect.record.state);
+    Ok(states.any(gate::is_live))
 }
 
 fn delete_payload(tx: &Tx<'_>, row: i64) -> Result<u32, StoreError> {
@@ -141,6 +161,13 @@ fn delete_effect(tx: &mut Tx<'_>, held: &Held) -> Result<(), StoreError> {
         .prepare_cached("DELETE FROM attempt WHERE effect = ?1")
         .and_then(|mut delete| delete.execute([held.row]))
         .map_err(sql_error)?;
+    tx.db
+        .prepare_cached("DELETE FROM snapshot WHERE effect = ?1")
+        .and_then(|mut delete| delete.execute([held.row]))
+        .map_err(sql_error)?;
+    if let Some(place) = &held.place {
+        chain::leave(tx.db, place)?;
+    }
     tx.db
         .prepare_cached("DELETE FROM effect WHERE seq = ?1")
         .and_then(|mut delete| delete.execute([held.row]))

@@ -21,7 +21,8 @@ CREATE TABLE event (
     status            INTEGER NOT NULL,
     review_code       TEXT,
     review_message    TEXT,
-    scheme            TEXT    NOT NULL,   -- of the first delivery, as are the next three
+    outcome           INTEGER NOT NULL,   -- of the first delivery, as are the next four
+    scheme            TEXT    NOT NULL,
     secret_index      INTEGER,
     signed_at         INTEGER,
     remote            TEXT,
@@ -87,12 +88,47 @@ CREATE TABLE effect (
     ambiguous     INTEGER NOT NULL,
     skip          INTEGER,
     node          TEXT,                   -- of the latest claim
-    started_at    INTEGER                 -- of the attempt under way
+    started_at    INTEGER,                -- of the attempt under way
+    gate          INTEGER NOT NULL,       -- 0: may be claimed, as far as others are concerned
+    after         BLOB,                   -- effect.seq of those that come first, 8 bytes each; NULL: none
+    last_outcome  INTEGER,                -- of the latest attempt that has ended, as are the next two
+    last_detail   INTEGER,
+    last_retry_after INTEGER,
+    chain         BLOB,                   -- chain.hash; NULL, as is all below, without an order
+    entity        TEXT,
+    serial        INTEGER,
+    version       TEXT,
+    life_step     INTEGER,
+    snapshot      INTEGER,
+    review        INTEGER,
+    ended_by      TEXT,                   -- the type that had ended the entity before this effect was accepted
+    released      INTEGER                 -- a person has looked and let it go ahead
 ) STRICT;
 
--- What waits for its time, and what is held. Both grow at their end: times rise.
-CREATE INDEX effect_due ON effect (next_at) WHERE state = 0;
+-- What waits for its time, lane by lane, and what is held. An effect that is born claimed is only ever in the second, and that
+-- grows at its end: times rise.
+CREATE INDEX effect_due ON effect (lane, next_at) WHERE state = 0 AND gate = 0;
 CREATE INDEX effect_held ON effect (lease_until) WHERE state = 1;
+-- For counts and lists of what waits, is uncertain or dead: few, whatever has been done.
+CREATE INDEX effect_unended ON effect (state, seq) WHERE state IN (0, 3, 4);
+-- For order: those of an entity that have not ended.
+CREATE INDEX effect_chain ON effect (chain, seq) WHERE chain IS NOT NULL AND state IN (0, 1, 3);
+
+-- What is known of an entity, for one effect name: born with the first of its effects and gone with the last.
+CREATE TABLE chain (
+    hash       BLOB    PRIMARY KEY,       -- of effect name and entity
+    members    INTEGER NOT NULL,          -- so many effects belong to it
+    version    TEXT,                      -- the highest that was started
+    started    INTEGER,                   -- effect.seq of the last accepted of those that were started
+    started_at INTEGER,                   -- effect.at of that one: it is part of its id
+    ended_by   TEXT                       -- the type that ended the entity, unless one has reopened it
+) STRICT, WITHOUT ROWID;
+
+-- What went along with an effect's attempts.
+CREATE TABLE snapshot (
+    effect INTEGER PRIMARY KEY,           -- effect.seq
+    body   BLOB NOT NULL
+) STRICT;
 
 -- Events that call for an effect which another event called for first.
 CREATE TABLE effect_link (
@@ -114,6 +150,9 @@ CREATE TABLE attempt (
     outcome      INTEGER NOT NULL,
     detail       INTEGER NOT NULL,
     retry_after  INTEGER,
+    excerpt      BLOB,                    -- of the answer's body
+    body_bytes   INTEGER,                 -- of the whole of it
+    error        TEXT,
     late_at      INTEGER,                 -- what its worker said after somebody else had taken over
     late_outcome INTEGER,
     late_detail  INTEGER,

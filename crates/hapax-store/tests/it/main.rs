@@ -5,6 +5,8 @@ mod model;
 mod postgres;
 mod postgres_effects;
 mod postgres_faults;
+mod postgres_nodes;
+mod postgres_order;
 mod postgres_pooler;
 mod postgres_schema;
 mod sqlite;

@@ -14,7 +14,7 @@ use hapax_store::conformance::sample::{
     Dial, KEEP, Subject, accept_one, all, at, detail, reap_all,
 };
 use hapax_store::conformance::worker::{
-    LEASE, OK, SETTLED, advance, calling_for, claim_as, done, planned, rescue,
+    LEASE, OK, SETTLED, START, advance, calling_for, claim_as, done, planned, rescue,
 };
 use hapax_store::nouns::{Born, Effect, Move, Moved, NewEffect};
 
@@ -33,7 +33,7 @@ async fn nodes(database: &Database) -> [Subject; 2] {
 }
 
 async fn claim(store: &Subject, node: &str, lease: Span) -> Vec<Effect> {
-    claim_as(store, node, 7, lease).await
+    claim_as(store, node, 40, lease).await
 }
 
 /// C3: nodes that race hold no effect together, and between them get all.
@@ -77,7 +77,7 @@ fn a_paused_node_is_fenced_off_by_the_one_that_took_over() {
             .await
             .try_into()
             .expect("one effect");
-        done(&paused, &before, Move::Start).await;
+        done(&paused, &before, START).await;
         dial.set(at(30));
         assert_eq!(rescue(&other).await, 1);
         let [after] = claim(&other, "other", LEASE)
@@ -85,7 +85,7 @@ fn a_paused_node_is_fenced_off_by_the_one_that_took_over() {
             .try_into()
             .expect("one effect");
         assert!(after.record.fence > before.record.fence);
-        done(&other, &after, Move::Start).await;
+        done(&other, &after, START).await;
         let refused = Moved::Refused(Rejected::StaleFence);
         assert_eq!(advance(&paused, &before, SETTLED).await, refused);
         assert_eq!(
@@ -203,7 +203,7 @@ async fn work(node: &Subject, name: usize) {
         let moving = claimed.into_iter().map(|effect| {
             let node = node.clone();
             async move {
-                done(&node, &effect, Move::Start).await;
+                done(&node, &effect, START).await;
                 done(&node, &effect, SETTLED).await;
             }
         });
@@ -291,7 +291,7 @@ fn a_settlement_whose_commit_is_unknown_is_not_called_done() {
             .await
             .try_into()
             .expect("one effect");
-        done(&store, &effect, Move::Start).await;
+        done(&store, &effect, START).await;
         let client = database.client().await;
         let warn = "CREATE FUNCTION warn() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
                 RAISE WARNING 'canceling wait for synchronous replication due to user request'; RETURN NULL; END $$;

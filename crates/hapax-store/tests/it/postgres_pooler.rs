@@ -10,8 +10,10 @@ use std::time::Duration;
 use hapax_ledger::effect::Repeat;
 use hapax_ledger::event::EventStatus;
 use hapax_store::conformance::sample::{Subject, accept, accept_one, all, at, detail, reap_all};
-use hapax_store::conformance::worker::{LEASE, SETTLED, calling_for, claim_as, done, planned};
-use hapax_store::nouns::{Move, Receipted};
+use hapax_store::conformance::worker::{
+    LEASE, SETTLED, START, calling_for, claim_as, done, planned,
+};
+use hapax_store::nouns::Receipted;
 use hapax_store::postgres::{Options, PostgresStore};
 use tempfile::TempDir;
 use tokio::time::timeout;
@@ -217,9 +219,9 @@ fn nodes_behind_a_pooler_claim_settle_and_reap() {
         let working = (0..6).map(|n| {
             let node = nodes[n % 2].clone();
             async move {
-                let claimed = claim_as(&node, &n.to_string(), 7, LEASE).await;
+                let claimed = claim_as(&node, &n.to_string(), 20, LEASE).await;
                 for effect in &claimed {
-                    done(&node, effect, Move::Start).await;
+                    done(&node, effect, START).await;
                     done(&node, effect, SETTLED).await;
                 }
                 claimed.len()

@@ -4,9 +4,13 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use hapax_ledger::effect::Repeat;
 use hapax_ledger::id::EventId;
 use hapax_store::conformance::sample::{accept, at, detail};
-use hapax_store::nouns::Receipted;
+use hapax_store::conformance::worker::{
+    SETTLED, accept_effects, claim_one, done, planned, serial, start_one,
+};
+use hapax_store::nouns::{NewEffect, Receipted};
 use hapax_store::{Store, StoreErrorKind};
 
 use crate::sqlite::{open, open_as};
@@ -155,6 +159,29 @@ fn another_stores_index_is_not_believed() {
     remembers(folder.path(), &life, 1);
     copy(other.path(), folder.path(), true);
     remembers(folder.path(), &life, 2);
+}
+
+/// C3, F1: a restart voids the leases of the process before it, and who waited for whom is as it was.
+#[test]
+fn a_restart_keeps_the_order_of_effects() {
+    let (folder, _) = two_folders();
+    let ordered = |key: &str| NewEffect {
+        lane: key.into(),
+        order: Some(serial("in_1")),
+        ..planned("e", key, Repeat::Keyed)
+    };
+    with_store(folder.path(), async |store| {
+        accept_effects(&store, "k", vec![ordered("1"), ordered("2")]).await;
+        start_one(&store).await;
+    });
+    with_store(folder.path(), async |store| {
+        let effect = start_one(&store).await;
+        assert_eq!((effect.key.as_str(), effect.record.attempts), ("1", 1));
+        assert_eq!(done(&store, &effect, SETTLED).await, ["2"]);
+    });
+    with_store(folder.path(), async |store| {
+        assert_eq!(claim_one(&store).await.key, "2");
+    });
 }
 
 /// B1: the index only knows what its own writer wrote, so there is only one.

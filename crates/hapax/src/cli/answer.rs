@@ -4,9 +4,15 @@ use serde_json::Value;
 
 use super::client::{Answer, Client};
 use super::exit::{Exit, Failure};
+use super::list::Noun;
 
 /// The JSON of a good answer; a refusal in words otherwise. `what` is what was asked for.
-pub(super) fn expect_json(client: &Client, answer: &Answer, what: &str) -> Result<Value, Failure> {
+pub(super) fn expect_json(
+    client: &Client,
+    answer: &Answer,
+    noun: Noun,
+    what: &str,
+) -> Result<Value, Failure> {
     let json: Option<Value> = serde_json::from_slice(&answer.body).ok();
     match (answer.is_good(), json) {
         (true, Some(json)) => Ok(json),
@@ -15,11 +21,11 @@ pub(super) fn expect_json(client: &Client, answer: &Answer, what: &str) -> Resul
             let help = "HAPAX_URL may point at something else than Hapax, or at another version";
             Err(Failure::new(Exit::Failed, "H0410", text, help))
         }
-        (false, json) => Err(refusal(client, answer.status, json.as_ref(), what)),
+        (false, json) => Err(refusal(client, answer.status, json.as_ref(), noun, what)),
     }
 }
 
-fn refusal(client: &Client, status: u16, json: Option<&Value>, what: &str) -> Failure {
+fn refusal(client: &Client, status: u16, json: Option<&Value>, noun: Noun, what: &str) -> Failure {
     let base = client.base();
     let detail = json.map(detail).unwrap_or_default();
     match status {
@@ -34,12 +40,8 @@ fn refusal(client: &Client, status: u16, json: Option<&Value>, what: &str) -> Fa
         }
         404 => {
             let text = format!("{base} has no {what}");
-            Failure::new(
-                Exit::NotFound,
-                "H0302",
-                text,
-                "`hapax events list` shows what is there",
-            )
+            let help = format!("`hapax {} list` shows what is there", noun.many);
+            Failure::new(Exit::NotFound, "H0302", text, help)
         }
         422 => {
             let text = format!("{base} does not understand a value: {detail}");

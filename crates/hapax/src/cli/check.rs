@@ -1,6 +1,7 @@
 //! `hapax check`: every problem of the config, with file, line and remedy.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -31,6 +32,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
             "ok": loaded.is_ok(),
             "problems": problems,
             "sources": loaded.as_ref().map_or(Vec::new(), sources),
+            "effects": loaded.as_ref().map_or(Vec::new(), effects),
         }))?;
     } else {
         for problem in problems {
@@ -48,15 +50,24 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
 }
 
 fn summary(loaded: &Loaded) -> String {
-    let sources = &loaded.config.sources;
-    let named: Vec<String> = sources
-        .iter()
-        .map(|source| format!("{} ({})", source.name, source.provider))
-        .collect();
-    let count = count(sources.len(), "source");
+    let sources = loaded.config.sources.iter();
+    let sources = sources.map(|source| format!("{} ({})", source.name, source.provider));
+    let effects = loaded.config.effects.iter();
+    let effects = effects.map(|effect| format!("{} ({})", effect.name, effect.rule.repeat));
+    let parts = [
+        Some(listed("source", &sources.collect::<Vec<_>>())),
+        Some(listed("effect", &effects.collect::<Vec<_>>()))
+            .filter(|_| !loaded.config.effects.is_empty()),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    format!("ok: {}", parts.join("; "))
+}
+
+fn listed(noun: &str, named: &[String]) -> String {
+    let count = count(named.len(), noun);
     match named.is_empty() {
-        true => format!("ok: {count}"),
-        false => format!("ok: {count}: {}", named.join(", ")),
+        true => count,
+        false => format!("{count}: {}", named.join(", ")),
     }
 }
 
@@ -103,6 +114,18 @@ fn sources(loaded: &Loaded) -> Vec<Value> {
         })
     };
     loaded.config.sources.iter().map(source).collect()
+}
+
+fn effects(loaded: &Loaded) -> Vec<Value> {
+    let effect = |effect: &Arc<config::EffectConfig>| {
+        json!({
+            "name": *effect.name,
+            "source": *effect.source,
+            "repeat": effect.rule.repeat.to_string(),
+            "after": effect.rule.after,
+        })
+    };
+    loaded.config.effects.iter().map(effect).collect()
 }
 
 fn to_json(problem: &Problem) -> Value {

@@ -1,14 +1,15 @@
 //! Events as tables: what somebody at a terminal wants to see of the API's JSON.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::answer::text;
+use super::effects_table;
 use super::exit::Failure;
-use super::output;
-use super::table::{Step, Table, cut};
+use super::rows::{self, Column, cell, members, table_of};
+use super::table::Step;
 
-/// The columns of a list: the field, and its head.
-const LIST: [(&str, &str); 7] = [
+/// The columns of a list.
+const LIST: [Column; 7] = [
     ("id", "ID"),
     ("source", "SOURCE"),
     ("type", "TYPE"),
@@ -28,92 +29,47 @@ const LIST_STEPS: [Step; 6] = [
     Step::Drop("SEEN"),
 ];
 
-/// The parts of an event that are lists, with their columns.
-const PARTS: [(&str, &[(&str, &str)]); 3] = [
-    (
-        "deliveries",
-        &[
-            ("at", "AT"),
-            ("outcome", "OUTCOME"),
-            ("conflict", "CONFLICT"),
-            ("scheme", "SCHEME"),
-            ("secretIndex", "SECRET"),
-            ("signedAt", "SIGNED"),
-            ("remote", "REMOTE"),
-        ],
-    ),
-    (
-        "effects",
-        &[
-            ("id", "ID"),
-            ("name", "NAME"),
-            ("key", "KEY"),
-            ("repeat", "REPEAT"),
-            ("state", "STATE"),
-            ("attemptCount", "ATTEMPTS"),
-            ("lastOutcome", "LAST OUTCOME"),
-        ],
-    ),
-    (
-        "runs",
-        &[
-            ("id", "ID"),
-            ("kind", "KIND"),
-            ("actor", "ACTOR"),
-            ("reason", "REASON"),
-            ("at", "AT"),
-        ],
-    ),
+const DELIVERIES: [Column; 7] = [
+    ("at", "AT"),
+    ("outcome", "OUTCOME"),
+    ("conflict", "CONFLICT"),
+    ("scheme", "SCHEME"),
+    ("secretIndex", "SECRET"),
+    ("signedAt", "SIGNED"),
+    ("remote", "REMOTE"),
 ];
 
-/// So many rows of a part are shown from each end if it is longer than both together.
-const PART_ROWS_END: usize = 10;
-/// The characters of a hash that are enough to tell two apart: `sha256:935b0632` and the mark of the cut.
-const HASH_CHARS: usize = 16;
+const DELIVERY_STEPS: [Step; 2] = [Step::Drop("SIGNED"), Step::Drop("SCHEME")];
+
+const RUNS: [Column; 5] = [
+    ("id", "ID"),
+    ("kind", "KIND"),
+    ("actor", "ACTOR"),
+    ("reason", "REASON"),
+    ("at", "AT"),
+];
 
 /// A list of events.
 pub(super) fn list(page: &Value) -> Result<(), Failure> {
-    let rows = page["data"].as_array().map_or(&[][..], Vec::as_slice);
-    if rows.is_empty() {
-        output::talk("no events");
-        return Ok(());
-    }
-    let width = output::width();
-    let mut table = table_of(&LIST, rows);
-    if width.is_some() {
-        let hashes = table.rows.iter_mut().flatten();
-        hashes
-            .filter(|cell| cell.starts_with("sha256:"))
-            .for_each(|cell| *cell = cut(cell, HASH_CHARS));
-    }
-    output::data(&table.render(width, &LIST_STEPS))?;
-    if page["done"] == json!(false) {
-        output::talk("there are more; --limit shows them");
-    }
-    Ok(())
+    let table = table_of(&LIST, members(&page["data"]));
+    rows::list(page, "events", table, &LIST_STEPS)
 }
 
 /// One event with all that hangs on it.
 pub(super) fn event(event: &Value) -> Result<(), Failure> {
-    let mut facts = Table::default();
-    for (name, fact) in facts_of(event) {
-        if !fact.is_empty() {
-            facts.rows.push(vec![name.to_owned(), fact]);
-        }
-    }
-    // The facts are not cut: here is where the whole key is read.
-    output::data(&facts.render(None, &[]))?;
-    for (name, columns) in PARTS {
-        let rows = event[name].as_array().map_or(&[][..], Vec::as_slice);
-        if !rows.is_empty() {
-            output::data(&format!("\n{name}\n{}", part(columns, rows)))?;
-        }
-    }
-    Ok(())
+    rows::facts(facts_of(event))?;
+    rows::part(
+        "deliveries",
+        &DELIVERIES,
+        members(&event["deliveries"]),
+        &DELIVERY_STEPS,
+    )?;
+    effects_table::of_event(members(&event["effects"]))?;
+    rows::part("runs", &RUNS, members(&event["runs"]), &[])
 }
 
 /// The facts in the order in which somebody asks for them.
-fn facts_of(event: &Value) -> [(&'static str, String); 13] {
+fn facts_of(event: &Value) -> [(&'static str, String); 14] {
     let plain = |name: &str| text(&event[name]);
     let key = match plain("keyOrigin") {
         origin if origin.is_empty() => plain("key"),
@@ -132,6 +88,10 @@ fn facts_of(event: &Value) -> [(&'static str, String); 13] {
         ("entity", plain("entity")),
         ("version", plain("version")),
         ("received", cell("receivedAt", &event["receivedAt"])),
+        (
+            "first processed",
+            cell("firstProcessedAt", &event["firstProcessedAt"]),
+        ),
         ("completed", cell("completedAt", &event["completedAt"])),
         ("deliveries", deliveries(event)),
         ("last error", error.join(": ")),
@@ -156,49 +116,10 @@ fn deliveries(event: &Value) -> String {
     }
 }
 
-/// A part in full, or both its ends if it is long.
-fn part(columns: &[(&str, &'static str)], rows: &[Value]) -> String {
-    let left_out = rows.len().saturating_sub(2 * PART_ROWS_END);
-    if left_out == 0 {
-        return table_of(columns, rows).render(output::width(), &[]);
-    }
-    // One table, so that both ends have the same widths.
-    let ends: Vec<Value> = [&rows[..PART_ROWS_END], &rows[rows.len() - PART_ROWS_END..]].concat();
-    let shown = table_of(columns, &ends).render(output::width(), &[]);
-    let mut lines: Vec<String> = shown.lines().map(str::to_owned).collect();
-    let gap = format!("… {left_out} more (--json has all)");
-    lines.insert(1 + PART_ROWS_END, gap);
-    lines.join("\n")
-}
-
-fn table_of(columns: &[(&str, &'static str)], rows: &[Value]) -> Table {
-    let heads: Vec<&str> = columns.iter().map(|(_, head)| *head).collect();
-    let mut table = Table::new(&heads);
-    for row in rows {
-        let cells = columns.iter().map(|(name, _)| cell(name, &row[name]));
-        table.rows.push(cells.collect());
-    }
-    table
-}
-
-/// A value in few letters: a time in UTC without its fraction of a second, a flag as a mark.
-fn cell(name: &str, value: &Value) -> String {
-    match value {
-        Value::Bool(true) => return "yes".to_owned(),
-        Value::Bool(false) => return String::new(),
-        _ => {}
-    }
-    let text = text(value);
-    // A key may look like a time, and is shown as it is.
-    let is_time = name == "at" || name.ends_with("At");
-    match text.parse::<jiff::Timestamp>() {
-        Ok(time) if is_time => time.strftime("%F %T").to_string(),
-        _ => text,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -214,19 +135,5 @@ mod tests {
             lines.join("; "),
             "id=evt_1; key=k (body); received=2026-11-15 23:30:47; deliveries=3 (2 duplicates, 1 conflict); last error=H0210: no key"
         );
-    }
-
-    #[test]
-    fn of_many_deliveries_both_ends_are_shown() {
-        let rows: Vec<Value> = (0..973)
-            .map(|at| json!({"at": at, "conflict": at == 972}))
-            .collect();
-        let columns = [("at", "AT"), ("conflict", "CONFLICT")];
-        let shown = part(&columns, &rows);
-        let lines: Vec<&str> = shown.lines().collect();
-        assert_eq!(lines.len(), 22);
-        assert_eq!(lines[10..13], ["9", "… 953 more (--json has all)", "963"]);
-        assert_eq!(lines[21], "972  yes");
-        assert_eq!(part(&columns, &rows[..20]).lines().count(), 21);
     }
 }

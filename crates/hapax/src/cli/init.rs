@@ -18,7 +18,7 @@ const TEMPLATE: &str = include_str!("init.toml");
 const SECRET_MODE: u32 = 0o600;
 const CONFIG_MODE: u32 = 0o644;
 
-/// Write a commented hapax.toml with one working source
+/// Write a commented hapax.toml with one working source and effect
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The folder to write to; it is made if need be [default: the current one]

@@ -3,6 +3,7 @@
 //! - `exit`: exit codes, and failures in words
 //! - `output`, `table`: data on stdout, talk on stderr, tables that fit
 //! - `client`: the HTTP client of the commands that ask a running server
+//! - `list`, `rows`: what commands that show the ledger have in common: pages, filters, rows of JSON as tables
 //!
 //! **Invariant**: data goes to stdout and talk to stderr; an exit code means the same for every command; what a
 //! command can do to a running server, the HTTP API can do too.
@@ -10,14 +11,19 @@
 mod answer;
 mod check;
 mod client;
+mod effects;
+mod effects_meaning;
+mod effects_table;
 mod events;
 mod events_table;
 mod exit;
 mod explain;
 mod headers;
 mod init;
+mod list;
 mod output;
 mod pages;
+mod rows;
 mod sample;
 mod send;
 mod serve;
@@ -57,6 +63,9 @@ enum Command {
     /// List and show events
     #[command(subcommand)]
     Events(events::Command),
+    /// List and show effects
+    #[command(subcommand)]
+    Effects(effects::Command),
     /// Show the page of an error code
     Explain(explain::Args),
 }
@@ -81,6 +90,7 @@ pub fn main() -> ExitCode {
         Command::Send(args) => send::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Events(command) => events::run(&command),
+        Command::Effects(command) => effects::run(&command),
         Command::Explain(args) => explain::run(&args),
     };
     match result {

@@ -120,11 +120,15 @@ fn made(source: &SourceConfig, wanted: &Wanted<'_>) -> SampleRequest {
         headers: vec![("content-type".to_owned(), "application/json".to_owned())],
     };
     let id = source.provider_id.as_ref().map(|id| &id.field);
+    // What order compares rises from event to event, as a time does.
+    let version = (wanted.at / 1_000_000).to_string();
     let objects = source
-        .key
+        .fields
         .iter()
+        .chain(&source.key)
         .chain(&source.entity)
-        .map(|field| (field, wanted.object));
+        .map(|field| (field, wanted.object))
+        .chain(source.version.as_ref().map(|field| (field, &*version)));
     // Type and id come last: where the key names the same field, they are what it holds.
     let fields = objects
         .chain(id.map(|field| (field, wanted.id)))

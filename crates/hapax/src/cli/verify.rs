@@ -6,7 +6,7 @@ use hapax_verify::{Explanation, Request, Verified, explain};
 use serde_json::json;
 
 use super::exit::{Exit, Failure};
-use super::{events, headers, output};
+use super::{headers, list, output};
 use crate::clock;
 use crate::config::{self, Loaded, SourceConfig};
 
@@ -50,7 +50,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let body = read(&args.body)?;
     let now = clock::now();
     let at = match &args.at {
-        Some(at) => events::time("at", at, now)?.as_microsecond(),
+        Some(at) => list::time("at", at, now)?.as_microsecond(),
         None => now.micros(),
     };
     let target = head

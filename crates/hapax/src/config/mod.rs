@@ -2,13 +2,14 @@
 //!
 //! - [`load()`] and [`parse`]: the way in
 //! - `raw`, `table`, `spec`: what is written, field by field
-//! - `resolve`, `source`, `trust`: what it means
+//! - `resolve`, `source`, `trust`, [`effect`]: what it means
 //! - `scan`, `excerpt`, [`Problem`]: what is wrong with it, where, and what to do
 //! - [`Environment`]: variables and files that it points at
 //!
 //! **Invariant**: nothing outside this folder sees a raw value; a problem is said with file, line and remedy, and
 //! never shows a secret.
 
+pub mod effect;
 mod environment;
 mod excerpt;
 mod load;
@@ -24,6 +25,9 @@ mod suggest;
 mod table;
 mod trust;
 
+pub use effect::{
+    BodyForm, EffectConfig, OnDuplicateOfFailed, OrderConfig, ReconcileConfig, SequenceConfig,
+};
 pub use environment::{Environment, FILE_BYTES_MAX, System, Variable};
 pub use load::{FILE_DEFAULT, Loaded, Overrides, load, load_file, load_source, parse};
 pub use problem::{Excerpt, Place, Problem, Problems, Severity};

@@ -2,21 +2,13 @@
 
 use toml::de::DeTable;
 
+use super::effect::raw::{self as effect, RawEffect, RawOrder, RawReconcile};
 use super::scan::{At, Scan, Text};
 use super::spec::{self, RawVerify};
 use super::table::{Number, Table, Texts, has_userinfo};
 
 /// Tables and fields of the format that this version does not know yet, with their form in the file.
-const LATER_TOP: [(&str, &str); 3] = [
-    ("effect", "[[effect]]"),
-    ("outbox", "[outbox]"),
-    ("guard", "[[guard]]"),
-];
-const LATER_SOURCE: [(&str, &str); 3] = [
-    ("order", "order"),
-    ("reconcile", "reconcile"),
-    ("on_duplicate_of_failed", "on_duplicate_of_failed"),
-];
+const LATER_TOP: [(&str, &str); 2] = [("outbox", "[outbox]"), ("guard", "[[guard]]")];
 
 /// How much of a file is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +30,9 @@ pub(super) struct Raw {
     pub(super) sources: Vec<RawSource>,
     /// The names of all sources, wanted or not.
     pub(super) source_names: Vec<String>,
+    pub(super) effects: Vec<RawEffect>,
+    /// What keys the effects of a source that is wanted alone ask for, as far as they can be read.
+    pub(super) effect_keys: Vec<String>,
 }
 
 /// `[limits]`.
@@ -48,6 +43,7 @@ pub(super) struct RawLimits {
     pub(super) inflight: Option<Text>,
     pub(super) header_timeout: Option<Text>,
     pub(super) body_timeout: Option<Text>,
+    pub(super) lease: Option<Text>,
 }
 
 /// `[[source]]`.
@@ -70,6 +66,9 @@ pub(super) struct RawSource {
     pub(super) volatile: Option<Texts>,
     pub(super) trust_unsigned_id: bool,
     pub(super) verify: Option<RawVerify>,
+    pub(super) order: Option<RawOrder>,
+    pub(super) reconcile: Option<RawReconcile>,
+    pub(super) on_duplicate_of_failed: Option<Text>,
 }
 
 /// Reads the file's root table.
@@ -100,7 +99,16 @@ pub(super) fn read(scan: &Scan<'_>, table: DeTable<'_>, scope: Scope<'_>) -> Raw
         };
         raw.source_names.extend(name);
         if wanted {
-            raw.sources.push(source(scan, table));
+            raw.sources.push(source(scan, table, scope));
+        }
+    }
+    for table in top.tables("effect", "[[effect]]") {
+        match scope {
+            Scope::Whole => raw.effects.push(effect::effect(table)),
+            Scope::Source(wanted) if table.peek("source") == Some(wanted) => {
+                raw.effect_keys.extend(table.peek("key").map(str::to_owned));
+            }
+            Scope::Source(_) => {}
         }
     }
     top.finish(&LATER_TOP);
@@ -128,12 +136,13 @@ fn limits(mut table: Table<'_, '_>) -> RawLimits {
         inflight: table.text("inflight"),
         header_timeout: table.text("header_timeout"),
         body_timeout: table.text("body_timeout"),
+        lease: table.text("lease"),
     };
     table.finish(&[]);
     limits
 }
 
-fn source(scan: &Scan<'_>, mut table: Table<'_, '_>) -> RawSource {
+fn source(scan: &Scan<'_>, mut table: Table<'_, '_>, scope: Scope<'_>) -> RawSource {
     let (payload, identity) = match table.table("retain", "retain") {
         Some(mut retain) => {
             let spans = (retain.text("payload"), retain.text("identity"));
@@ -142,7 +151,7 @@ fn source(scan: &Scan<'_>, mut table: Table<'_, '_>) -> RawSource {
         }
         None => (None, None),
     };
-    let needed = ["name", "provider", "secrets", "verify"].into_iter();
+    let needed = ["name", "provider", "secrets", "verify", "reconcile"].into_iter();
     let there: Vec<&str> = needed.filter(|name| table.has(name)).collect();
     let mut source = RawSource {
         at: table.at(),
@@ -161,7 +170,17 @@ fn source(scan: &Scan<'_>, mut table: Table<'_, '_>) -> RawSource {
         volatile: table.texts("volatile"),
         trust_unsigned_id: table.flag("trust_unsigned_id").unwrap_or(false),
         verify: table.value("verify").map(|value| spec::read(scan, value)),
+        order: table.table("order", "order").map(effect::order),
+        reconcile: match scope {
+            Scope::Whole => table.table("reconcile", "reconcile").map(effect::reconcile),
+            // Whoever only sends or verifies need not have the secrets of the source of truth.
+            Scope::Source(_) => {
+                table.value("reconcile");
+                None
+            }
+        },
+        on_duplicate_of_failed: table.text("on_duplicate_of_failed"),
     };
-    source.meant.extend(table.finish(&LATER_SOURCE));
+    source.meant.extend(table.finish(&[]));
     source
 }

@@ -1,4 +1,5 @@
-//! From what is written to what it means: the settings of the server. Sources are in [`super::source`].
+//! From what is written to what it means: the settings of the server. Sources are in [`super::source`],
+//! effects in [`super::effect`].
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -11,12 +12,16 @@ use super::raw::{Raw, RawLimits, RawSource};
 use super::resolved::{Config, Limits, StoreTarget};
 use super::scan::{At, Scan, Text};
 use super::table::Number;
-use super::{size, source};
+use super::{effect, size, source};
 
 /// Where the server listens unless told: only this machine can reach it.
 const LISTEN_DEFAULT: &str = "127.0.0.1:8080";
 /// Where the ledger is kept unless told.
 const STORE_DEFAULT: &str = "sqlite:hapax.db";
+/// The shortest lease: three beats of a node.
+const LEASE_MIN: Duration = Duration::from_secs(3);
+/// The longest lease.
+const LEASE_MAX: Duration = Duration::from_secs(600);
 /// A token that is shorter can be guessed.
 const TOKEN_BYTES_GOOD: usize = 16;
 
@@ -39,11 +44,15 @@ pub(super) fn config(scan: &Scan<'_>, raw: Raw, overlay: Overlay) -> Option<Conf
     let limits = limits(scan, &raw.limits);
     unique_names(scan, &raw.sources);
     let known_url = public_url.as_ref().map(Option::as_deref);
+    let names = raw.sources.iter().map(|source| source.name.as_ref());
+    let names: Vec<_> = names.map(|name| Some(name?.value.clone())).collect();
     let sources = raw
         .sources
         .into_iter()
         .map(|raw| source::resolve(scan, raw, known_url));
-    let sources: Vec<Option<_>> = sources.collect();
+    let mut sources: Vec<Option<_>> = sources.collect();
+    let effects = effect::effects(scan, &raw.effects, &names, &mut sources);
+    effect::expected_fields(&raw.effect_keys, &mut sources);
     Some(Config {
         listen: listen.unwrap_or_else(|| LISTEN_DEFAULT.parse().ok())?,
         store: store.unwrap_or_else(|| parse_store(STORE_DEFAULT))?,
@@ -56,6 +65,7 @@ pub(super) fn config(scan: &Scan<'_>, raw: Raw, overlay: Overlay) -> Option<Conf
             None => None,
         },
         sources: sources.into_iter().collect::<Option<Vec<_>>>()?,
+        effects: effects?,
         limits: limits?,
     })
 }
@@ -155,12 +165,14 @@ fn limits(scan: &Scan<'_>, raw: &RawLimits) -> Option<Limits> {
     let connections = connections(scan, raw.connections.as_ref(), default.connections_max);
     let header = timeout(scan, raw.header_timeout.as_ref(), default.header_timeout);
     let body_time = timeout(scan, raw.body_timeout.as_ref(), default.body_timeout);
+    let lease = lease(scan, raw.lease.as_ref(), default.lease);
     let limits = Limits {
         body_bytes_max: body?,
         connections_max: connections?,
         inflight_bytes_max: inflight?,
         header_timeout: header?,
         body_timeout: body_time?,
+        lease: lease?,
     };
     if limits.inflight_bytes_max < limits.body_bytes_max {
         let given = raw.inflight.as_ref().or(raw.body_size.as_ref());
@@ -177,6 +189,17 @@ fn limits(scan: &Scan<'_>, raw: &RawLimits) -> Option<Limits> {
         return None;
     }
     Some(limits)
+}
+
+/// Shorter than three beats, a node that is merely busy would lose its lanes; longer than minutes, nobody would take over.
+fn lease(scan: &Scan<'_>, text: Option<&Text>, default: Duration) -> Option<Duration> {
+    let lease = timeout(scan, text, default)?;
+    let fits = (LEASE_MIN..=LEASE_MAX).contains(&lease);
+    if let (false, Some(text)) = (fits, text) {
+        let wrong = format!("a lease of {} is out of bounds", text.shown());
+        scan.error("H0122", &text.at, wrong, "write a length from 3s to 10m");
+    }
+    fits.then_some(lease)
 }
 
 fn bytes(scan: &Scan<'_>, text: Option<&Text>, default: usize) -> Option<usize> {

@@ -4,9 +4,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use hapax_ledger::extract::Fields;
 use hapax_ledger::field::Field;
 use hapax_store::nouns::Keep;
 use hapax_verify::{Secret, Verifier};
+
+use super::effect::{EffectConfig, OnDuplicateOfFailed, OrderConfig, ReconcileConfig};
 
 /// All of `hapax.toml`.
 #[derive(Debug)]
@@ -21,6 +24,8 @@ pub struct Config {
     pub admin_token: Option<Secret>,
     /// Where webhooks come from.
     pub sources: Vec<SourceConfig>,
+    /// What their events call for, in the order of the file.
+    pub effects: Vec<Arc<EffectConfig>>,
     /// What bounds the server.
     pub limits: Limits,
 }
@@ -57,6 +62,8 @@ pub struct Limits {
     pub header_timeout: std::time::Duration,
     /// How long a client may take to send a body.
     pub body_timeout: std::time::Duration,
+    /// How long a worker that is not heard of any more keeps what it has claimed, and a node its share of the lanes.
+    pub lease: std::time::Duration,
 }
 
 impl Default for Limits {
@@ -67,6 +74,7 @@ impl Default for Limits {
             inflight_bytes_max: 64 * 1024 * 1024,
             header_timeout: std::time::Duration::from_secs(10),
             body_timeout: std::time::Duration::from_secs(20),
+            lease: std::time::Duration::from_secs(30),
         }
     }
 }
@@ -107,7 +115,7 @@ pub struct SourceConfig {
     pub object_id: Option<Field>,
     /// The object that order is about.
     pub entity: Option<Field>,
-    /// The object's version.
+    /// The object's version: the one that order compares, or else the preset's.
     pub version: Option<Field>,
     /// Fields that vary between attempts.
     pub volatile: Vec<Field>,
@@ -115,4 +123,12 @@ pub struct SourceConfig {
     pub batch: Option<String>,
     /// How long things are kept.
     pub keep: Keep,
+    /// The order of its effects, unless they have their own.
+    pub order: Option<OrderConfig>,
+    /// Where its current state can be asked for.
+    pub reconcile: Option<Arc<ReconcileConfig>>,
+    /// What a repeat of an event does whose effects were given up.
+    pub on_duplicate_of_failed: OnDuplicateOfFailed,
+    /// The fields that its effects ask for: the slots in [`EffectConfig::rule`] are places in here.
+    pub fields: Fields,
 }

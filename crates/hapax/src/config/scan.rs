@@ -42,6 +42,14 @@ impl Text {
         }
     }
 
+    /// A part of it, which stands where it stands.
+    pub(super) fn part(&self, value: &str) -> Text {
+        Text {
+            value: value.to_owned(),
+            ..self.clone()
+        }
+    }
+
     /// Is it written in the file itself?
     pub(super) fn is_literal(&self) -> bool {
         self.indirect.is_none()

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use hapax_ledger::extract::Fields;
 use hapax_ledger::field::{BadField, Field, SEGMENTS_MAX};
 use hapax_ledger::identity::check_windows;
 use hapax_ledger::time::Span;
@@ -9,6 +10,7 @@ use hapax_store::nouns::Keep;
 use hapax_verify::provider::{self, FieldRef, Provider};
 use hapax_verify::{Scheme, SchemeSpec};
 
+use super::effect::{self, OrderConfig, Ordered};
 use super::raw::RawSource;
 use super::resolve::span;
 use super::resolved::{ProviderId, SourceConfig};
@@ -54,7 +56,16 @@ pub(super) fn resolve(scan: &Scan<'_>, raw: RawSource, url: PublicUrl<'_>) -> Op
     };
     let fields = fields(scan, &raw, preset, scheme.as_ref());
     let keep = keep(scan, &raw, kind);
-    let (fields, provider) = (fields?, raw.provider?);
+    let ordered = Ordered {
+        order: raw.order.as_ref(),
+        reconcile: raw.reconcile.as_ref(),
+        reconcile_is_there: raw.meant.contains(&"reconcile"),
+        on_duplicate_of_failed: raw.on_duplicate_of_failed.as_ref(),
+        entity: fields.as_ref().map(|fields| fields.entity.as_ref()),
+    };
+    let ordered = effect::of_source(scan, &ordered);
+    let (fields, ordered, provider) = (fields?, ordered?, raw.provider?);
+    let version = ordered.order.as_ref().and_then(OrderConfig::version);
     Some(SourceConfig {
         name: name?,
         preset,
@@ -68,10 +79,16 @@ pub(super) fn resolve(scan: &Scan<'_>, raw: RawSource, url: PublicUrl<'_>) -> Op
         trust_unsigned_id: raw.trust_unsigned_id,
         object_id: preset.and_then(|preset| preset_field(preset.object_id.as_ref())),
         entity: fields.entity,
-        version: preset.and_then(|preset| preset_field(preset.version.as_ref())),
+        version: version
+            .cloned()
+            .or_else(|| preset.and_then(|preset| preset_field(preset.version.as_ref()))),
         volatile: fields.volatile,
         batch: preset.and_then(|preset| preset.batch.clone()),
         keep: keep?,
+        order: ordered.order,
+        reconcile: ordered.reconcile,
+        on_duplicate_of_failed: ordered.on_duplicate_of_failed,
+        fields: Fields::new(),
     })
 }
 
@@ -191,7 +208,8 @@ fn provider_id(
     }))
 }
 
-fn field(scan: &Scan<'_>, text: &Text) -> Option<Field> {
+/// A field.
+pub(super) fn field(scan: &Scan<'_>, text: &Text) -> Option<Field> {
     let why = match text.value.parse::<Field>() {
         Ok(field) => return Some(field),
         Err(BadField::Empty(_)) => "it has an empty part".to_owned(),

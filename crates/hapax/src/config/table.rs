@@ -43,6 +43,21 @@ pub(super) struct Texts {
     pub(super) at: At,
 }
 
+/// Texts under names that the operator chose, such as headers.
+#[derive(Debug)]
+pub(super) struct Named {
+    /// Those that could be read: the name, where it stands, and the text.
+    pub(super) found: Vec<(String, At, Text)>,
+    /// Could all be read?
+    pub(super) complete: bool,
+}
+
+/// A field that is a word or a table.
+pub(super) enum WordOrTable<'s, 'i> {
+    Word(Text),
+    Table(Table<'s, 'i>),
+}
+
 impl<'s, 'i> Table<'s, 'i> {
     pub(super) fn new(
         scan: &'s Scan<'s>,
@@ -121,6 +136,46 @@ impl<'s, 'i> Table<'s, 'i> {
         let value = self.value(name)?;
         hide_all(self.scan, &value);
         Some(self.as_texts(name, value))
+    }
+
+    /// A text that is never shown if it can hold a password, as a URL can.
+    pub(super) fn url(&mut self, name: &'static str) -> Option<Text> {
+        match self.peek(name) {
+            // A placeholder is no secret, whatever it is called.
+            Some(url) if !has_userinfo(&url.replace("{key}", "")) => self.text(name),
+            _ => self.secret(name),
+        }
+    }
+
+    /// All fields of the table as texts under their names; none of the texts is ever shown.
+    pub(super) fn named_secrets(mut self) -> Named {
+        let entries = std::mem::take(&mut self.entries);
+        let written = entries.len();
+        let found = entries.into_iter().filter_map(|(name, (span, value))| {
+            hide_all(self.scan, &value);
+            let text = self.as_text(&name, value)?;
+            Some((name, At::Span(span), text))
+        });
+        let found: Vec<_> = found.collect();
+        Named {
+            complete: found.len() == written,
+            found,
+        }
+    }
+
+    /// A field that is a word or a table.
+    pub(super) fn word_or_table(
+        &mut self,
+        name: &'static str,
+        remedy: &str,
+    ) -> Option<WordOrTable<'s, 'i>> {
+        let value = self.value(name)?;
+        match value.get_ref() {
+            DeValue::String(_) => self.as_text(name, value).map(WordOrTable::Word),
+            _ => self
+                .as_table(name, name, value, "a word or a table", remedy)
+                .map(WordOrTable::Table),
+        }
     }
 
     pub(super) fn flag(&mut self, name: &'static str) -> Option<bool> {

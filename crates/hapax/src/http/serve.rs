@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use hapax_ledger::time::Span;
 use hapax_store::Store;
 use hapax_store::postgres::{self, PostgresStore};
 use hapax_store::sqlite::{DiskLimits, Options, SqliteStore};
@@ -15,7 +16,8 @@ use super::api::{self, Api};
 use super::auth::token_hash;
 use super::intake::Intake;
 use super::listen::{self, Doors};
-use crate::config::{Config, Problems, StoreTarget};
+use crate::config::{Config, Limits, Problems, StoreTarget};
+use crate::dispatch::{Dispatcher, Parts, Sender, Settings, Targets};
 use crate::inbox::Inbox;
 use crate::inbox::receive::Sources;
 use crate::metrics::Metrics;
@@ -56,12 +58,21 @@ pub async fn run(config: Config, reload: Reload) -> anyhow::Result<()> {
         server.doors.clone(),
         stopping.clone(),
     ));
-    let reaping = tokio::spawn(reap(store.clone(), server.metrics.clone(), stopping));
+    let reaping = tokio::spawn(reap(
+        store.clone(),
+        server.metrics.clone(),
+        stopping.clone(),
+    ));
+    let (stop_sending, stop_soon) = watch::channel(false);
+    let dispatching = tokio::spawn(server.dispatcher.clone().run(stop_soon));
     server.wait(&reload, signals).await;
     tracing::info!("stopping: finishing what was taken");
     stop.send_replace(true);
     serving.await?;
     reaping.await?;
+    // Last: what was accepted until now may still go out from memory.
+    stop_sending.send_replace(true);
+    dispatching.await?;
     store.close().await;
     tracing::info!("stopped");
     Ok(())
@@ -122,6 +133,7 @@ pub struct Server {
     /// What connections are answered by.
     pub doors: Arc<Doors>,
     inbox: Arc<Inbox>,
+    dispatcher: Dispatcher,
     metrics: Arc<Metrics>,
     api: Api,
     running: Running,
@@ -159,14 +171,28 @@ impl Server {
             listen: config.listen,
             store: config.store,
         };
-        let sources = Sources::new(config.sources, config.public_url);
+        let targets = Targets::new(&config.effects, &config.sources, store.shards());
+        let dispatcher = Dispatcher::new(Parts {
+            store: store.clone(),
+            sender: Sender::new(Settings::default())?,
+            targets,
+            metrics: metrics.clone(),
+            node: node_name(),
+            lease: lease(&config.limits),
+        });
+        let sources = Sources::new(config.sources, &config.effects, config.public_url);
         metrics.prepare(
             sources
                 .all()
                 .into_iter()
                 .map(|source| source.name().clone()),
         );
-        let inbox = Arc::new(Inbox::new(sources, store.clone(), metrics.clone()));
+        let inbox = Arc::new(Inbox::new(
+            sources,
+            store.clone(),
+            dispatcher.clone(),
+            metrics.clone(),
+        ));
         let api = Api::new(store, inbox.clone(), metrics.clone(), token_hash);
         let doors = Arc::new(Doors {
             intake: Intake::new(inbox.clone(), metrics.clone(), config.limits.clone()),
@@ -177,6 +203,7 @@ impl Server {
         Ok(Server {
             doors,
             inbox,
+            dispatcher,
             metrics,
             api,
             running,
@@ -213,7 +240,12 @@ impl Server {
                 }
             }
         }
-        let sources = Sources::new(config.sources, config.public_url);
+        self.dispatcher.reload(Targets::new(
+            &config.effects,
+            &config.sources,
+            self.api.store.shards(),
+        ));
+        let sources = Sources::new(config.sources, &config.effects, config.public_url);
         self.metrics.prepare(
             sources
                 .all()
@@ -228,6 +260,17 @@ impl Server {
             false => tracing::info!("the new config is in force"),
         }
     }
+}
+
+/// This process, as other nodes see it: where it runs, and a lot that no other start of it draws.
+fn node_name() -> Arc<str> {
+    let host = rustix::system::uname();
+    let host = host.nodename().to_string_lossy().into_owned();
+    format!("{host}-{}", hex::encode(entropy::bytes::<4>())).into()
+}
+
+fn lease(limits: &Limits) -> Span {
+    Span::from_micros(i64::try_from(limits.lease.as_micros()).unwrap_or(i64::MAX))
 }
 
 /// The hash of the admin token: the config's, or the one made at first start and printed once.

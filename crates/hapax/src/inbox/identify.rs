@@ -1,4 +1,4 @@
-//! From verified bytes to events with keys. A pure function of request and config.
+//! From verified bytes to events with keys and effects. A pure function of request and config.
 //!
 //! Whatever is authentic is kept: a body that cannot be read, or that has nothing to identify it, becomes an event that
 //! waits for a person, under the hash of its bytes, so that exact repeats still dedupe.
@@ -9,9 +9,12 @@ use hapax_ledger::extract::{BodyFormat, ExtractError, Extracted, HeaderLookup, s
 use hapax_ledger::fingerprint::compare_hash;
 use hapax_ledger::key::{BodyHash, KeyHash, KeyKind};
 use hapax_ledger::ladder::{Derived, body_key};
-use hapax_store::nouns::{NewEvent, Review};
+use hapax_ledger::time::Time;
+use hapax_store::nouns::{NewEvent, OnFailed, Review};
 
+use super::plan::{Facts, plan};
 use super::source::{Batch, Source};
+use crate::config::effect::format_of;
 
 /// A batch larger than this is kept whole for review: its rows would not fit one commit.
 pub const BATCH_EVENTS_MAX: usize = 1_000;
@@ -29,32 +32,39 @@ pub struct Identified {
     pub fell: usize,
 }
 
-/// Derives the events of a verified request.
+/// Derives the events of a verified request that came at this time.
 pub fn identify(
     source: &Source,
     headers: &impl HeaderLookup,
-    content_type: Option<&str>,
     body: &Bytes,
+    at: Time,
 ) -> Identified {
-    let format = format_of(source, body);
+    let request = Request {
+        source,
+        headers,
+        content_type: headers.header("content-type"),
+        at,
+    };
+    let format = match source.reads_body {
+        true => format_of(body),
+        false => BodyFormat::Opaque,
+    };
     let elements = match &source.batch {
-        None => return one(source, headers, content_type, format, body.clone()),
+        None => return request.one(format, body.clone()),
         Some(Batch::Root) => split_batch(body, None),
         Some(Batch::At(field)) => split_batch(body, Some(field)),
     };
     match elements {
         // Some providers send single events in the same place; one that has no array is read as one event.
-        Err(ExtractError::NoArray(_)) => one(source, headers, content_type, format, body.clone()),
-        Err(error) => review(source, content_type, body.clone(), &error.to_string()),
-        Ok(elements) if elements.is_empty() => {
-            review(source, content_type, body.clone(), "the batch is empty")
-        }
+        Err(ExtractError::NoArray(_)) => request.one(format, body.clone()),
+        Err(error) => request.review(body.clone(), &error.to_string()),
+        Ok(elements) if elements.is_empty() => request.review(body.clone(), "the batch is empty"),
         Ok(elements) if elements.len() > BATCH_EVENTS_MAX => {
             let why = format!(
                 "the batch has {} events; at most {BATCH_EVENTS_MAX} are read",
                 elements.len()
             );
-            review(source, content_type, body.clone(), &why)
+            request.review(body.clone(), &why)
         }
         Ok(elements) => {
             let mut all = Identified {
@@ -62,8 +72,7 @@ pub fn identify(
                 fell: 0,
             };
             for element in elements {
-                let slice = body.slice_ref(element);
-                let mut each = one(source, headers, content_type, BodyFormat::Json, slice);
+                let mut each = request.one(BodyFormat::Json, body.slice_ref(element));
                 all.events.append(&mut each.events);
                 all.fell += each.fell;
             }
@@ -72,125 +81,124 @@ pub fn identify(
     }
 }
 
-/// How to read a body, by its bytes alone. The content type is the sender's word and no signature covers it: whoever
-/// replays a captured request with another one must not get another key (B4).
-fn format_of(source: &Source, body: &[u8]) -> BodyFormat {
-    if !source.reads_body {
-        return BodyFormat::Opaque;
-    }
-    match body.iter().find(|byte| !byte.is_ascii_whitespace()) {
-        Some(b'{' | b'[') => BodyFormat::Json,
-        // A form is one word of name=value pairs. Anything else is no body that fields can be read from, and reading
-        // it as JSON says so.
-        _ if body.contains(&b'=') && body.iter().all(u8::is_ascii_graphic) => BodyFormat::Form,
-        _ => BodyFormat::Json,
-    }
+/// What all events of a request share.
+struct Request<'a, H> {
+    source: &'a Source,
+    headers: &'a H,
+    content_type: Option<&'a str>,
+    at: Time,
 }
 
-fn one(
-    source: &Source,
-    headers: &impl HeaderLookup,
-    content_type: Option<&str>,
-    format: BodyFormat,
-    body: Bytes,
-) -> Identified {
-    match source.fields.extract(format, &body, headers) {
-        Ok(extracted) => {
-            let body_hash = BodyHash::of(&body);
-            let derived = source.ladder.derive(&extracted, body_hash);
-            let fell = derived.fell().len();
-            let event = event(
-                source,
-                &extracted,
-                derived,
-                content_type,
-                body.clone(),
-                body_hash,
-            );
-            Identified {
-                events: vec![event],
-                fell,
+impl<H: HeaderLookup> Request<'_, H> {
+    fn one(&self, format: BodyFormat, body: Bytes) -> Identified {
+        match self.source.fields.extract(format, &body, self.headers) {
+            Ok(extracted) => {
+                let body_hash = BodyHash::of(&body);
+                let derived = self.source.ladder.derive(&extracted, body_hash);
+                let fell = derived.fell().len();
+                let event = self.event(&extracted, derived, body.clone(), body_hash);
+                Identified {
+                    events: vec![event],
+                    fell,
+                }
             }
+            Err(error) => self.review(body, &error.to_string()),
         }
-        Err(error) => review(source, content_type, body, &error.to_string()),
     }
-}
 
-fn event(
-    source: &Source,
-    extracted: &Extracted<'_>,
-    derived: Derived,
-    content_type: Option<&str>,
-    body: Bytes,
-    body_hash: BodyHash,
-) -> NewEvent {
-    let text = |slot: Option<_>| {
-        slot.and_then(|slot| extracted.filled(slot))
-            .map(str::to_owned)
-    };
-    let key_origin = derived.origin();
-    let (key, review) = match derived {
-        Derived::Key { text, .. } => (text, None),
-        Derived::NeedsReview { text, reason, .. } => (
-            text,
-            Some(Review {
-                code: NO_KEY.into(),
-                message: reason.into(),
+    fn event(
+        &self,
+        extracted: &Extracted<'_>,
+        derived: Derived,
+        body: Bytes,
+        body_hash: BodyHash,
+    ) -> NewEvent {
+        let source = self.source;
+        let text = |slot: Option<_>| {
+            slot.and_then(|slot| extracted.filled(slot))
+                .map(str::to_owned)
+        };
+        let event_type = text(source.slots.event_type);
+        let key_origin = derived.origin();
+        let (key, planned) = match derived {
+            Derived::Key { text, .. } => {
+                let facts = Facts {
+                    event_type: event_type.as_deref(),
+                    key: &text,
+                    fields: extracted,
+                    body: &body,
+                    at: self.at,
+                };
+                let planned = plan(source, &facts);
+                (text, planned)
+            }
+            Derived::NeedsReview { text, reason, .. } => {
+                let review = Review {
+                    code: NO_KEY.into(),
+                    message: reason.into(),
+                };
+                (text, Err(review))
+            }
+        };
+        let (effects, review) = match planned {
+            Ok(effects) => (effects, None),
+            Err(review) => (Vec::new(), Some(review)),
+        };
+        let compare_hash = match source.config.volatile.is_empty() {
+            true => body_hash,
+            false => compare_hash(&body, &source.config.volatile),
+        };
+        NewEvent {
+            event_type,
+            key_hash: KeyHash::of(KeyKind::Identity, source.name(), &key),
+            key,
+            key_origin,
+            content_type: self.content_type.map(str::to_owned),
+            body_hash,
+            compare_hash,
+            body,
+            provider_event_id: source
+                .ladder
+                .provider_event_id(extracted)
+                .map(str::to_owned),
+            object_id: text(source.slots.object_id),
+            entity: text(source.slots.entity),
+            version: text(source.slots.version),
+            keep: source.config.keep,
+            review,
+            on_failed: source.config.on_duplicate_of_failed.into(),
+            effects,
+        }
+    }
+
+    /// Authentic but unusable: kept under the hash of its bytes.
+    fn review(&self, body: Bytes, why: &str) -> Identified {
+        let body_hash = BodyHash::of(&body);
+        let key = body_key(body_hash);
+        let event = NewEvent {
+            event_type: None,
+            key_hash: KeyHash::of(KeyKind::Identity, self.source.name(), &key),
+            key,
+            key_origin: KeyOrigin::Body,
+            content_type: self.content_type.map(str::to_owned),
+            body_hash,
+            compare_hash: body_hash,
+            body,
+            provider_event_id: None,
+            object_id: None,
+            entity: None,
+            version: None,
+            keep: self.source.config.keep,
+            review: Some(Review {
+                code: BAD_BODY.into(),
+                message: format!("the body cannot be read: {why}"),
             }),
-        ),
-    };
-    let compare_hash = match source.config.volatile.is_empty() {
-        true => body_hash,
-        false => compare_hash(&body, &source.config.volatile),
-    };
-    NewEvent {
-        event_type: text(source.slots.event_type),
-        key_hash: KeyHash::of(KeyKind::Identity, source.name(), &key),
-        key,
-        key_origin,
-        content_type: content_type.map(str::to_owned),
-        body_hash,
-        compare_hash,
-        body,
-        provider_event_id: source
-            .ladder
-            .provider_event_id(extracted)
-            .map(str::to_owned),
-        object_id: text(source.slots.object_id),
-        entity: text(source.slots.entity),
-        version: text(source.slots.version),
-        keep: source.config.keep,
-        review,
-        effects: Vec::new(),
-    }
-}
-
-/// Authentic but unusable: kept under the hash of its bytes.
-fn review(source: &Source, content_type: Option<&str>, body: Bytes, why: &str) -> Identified {
-    let body_hash = BodyHash::of(&body);
-    let key = body_key(body_hash);
-    let event = NewEvent {
-        event_type: None,
-        key_hash: KeyHash::of(KeyKind::Identity, source.name(), &key),
-        key,
-        key_origin: KeyOrigin::Body,
-        content_type: content_type.map(str::to_owned),
-        body_hash,
-        compare_hash: body_hash,
-        body,
-        provider_event_id: None,
-        object_id: None,
-        entity: None,
-        version: None,
-        keep: source.config.keep,
-        review: Some(Review {
-            code: BAD_BODY.into(),
-            message: format!("the body cannot be read: {why}"),
-        }),
-        effects: Vec::new(),
-    };
-    Identified {
-        events: vec![event],
-        fell: 0,
+            on_failed: OnFailed::Link,
+            effects: Vec::new(),
+        };
+        Identified {
+            events: vec![event],
+            fell: 0,
+        }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! - [`source`]: a source compiled for speed
 //! - [`identify`]: from verified bytes to events with keys
+//! - [`plan`]: the effects that an event calls for
 //! - [`refused`]: the latest requests that were not believed, in memory only
 //! - [`receive`]: the way through, as one verdict
 //!
@@ -9,6 +10,7 @@
 
 pub mod headers;
 pub mod identify;
+pub mod plan;
 pub mod receive;
 pub mod refused;
 pub mod source;

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use hapax_ledger::extract::HeaderLookup;
 use hapax_ledger::time::Time;
 use hapax_store::nouns::{Arrival, Proof, Receipt};
 use hapax_store::{Store, StoreError, StoreErrorKind};
@@ -18,7 +17,8 @@ use super::headers::RequestHeaders;
 use super::identify::identify;
 use super::refused::{BODY_BYTES_MAX, RefusedRequest};
 use super::source::Source;
-use crate::config::SourceConfig;
+use crate::config::{EffectConfig, SourceConfig};
+use crate::dispatch::Dispatcher;
 use crate::metrics::Metrics;
 
 /// Verifications of public-key signatures at a time; each takes tens of microseconds, on threads apart from intake.
@@ -66,6 +66,7 @@ pub enum Verdict {
 pub struct Inbox {
     sources: ArcSwap<Sources>,
     store: Arc<dyn Store>,
+    dispatcher: Dispatcher,
     decoy: Verifier,
     slow: Arc<Semaphore>,
     metrics: Arc<Metrics>,
@@ -78,11 +79,17 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Compiles the sources of a config.
-    pub fn new(sources: Vec<SourceConfig>, public_url: Option<String>) -> Sources {
-        let compiled = sources
-            .into_iter()
-            .map(|source| Arc::new(Source::new(source)));
+    /// Compiles the sources of a config, each with its effects.
+    pub fn new(
+        sources: Vec<SourceConfig>,
+        effects: &[Arc<EffectConfig>],
+        public_url: Option<String>,
+    ) -> Sources {
+        let compiled = sources.into_iter().map(|source| {
+            let own = effects.iter().filter(|effect| effect.source == source.name);
+            let own = own.cloned().collect();
+            Arc::new(Source::new(source, own))
+        });
         Sources {
             by_name: compiled
                 .map(|source| (source.name().clone(), source))
@@ -113,10 +120,16 @@ impl Sources {
 
 impl Inbox {
     /// An inbox over a store.
-    pub fn new(sources: Sources, store: Arc<dyn Store>, metrics: Arc<Metrics>) -> Inbox {
+    pub fn new(
+        sources: Sources,
+        store: Arc<dyn Store>,
+        dispatcher: Dispatcher,
+        metrics: Arc<Metrics>,
+    ) -> Inbox {
         Inbox {
             sources: ArcSwap::from_pointee(sources),
             store,
+            dispatcher,
             decoy: Verifier::decoy(),
             slow: Arc::new(Semaphore::new(SLOW_VERIFICATIONS_MAX)),
             metrics,
@@ -238,10 +251,9 @@ impl Inbox {
     }
 
     async fn accept(&self, source: &Arc<Source>, request: Received, verified: Verified) -> Verdict {
-        let content_type = request.headers.header("content-type");
-        let identified = identify(source, &request.headers, content_type, &request.body);
+        let identified = identify(source, &request.headers, &request.body, request.at);
         self.metrics.fell(source.name(), identified.fell);
-        let arrival = Arrival {
+        let mut arrival = Arrival {
             source: source.name().clone(),
             at: request.at,
             proof: Proof {
@@ -257,8 +269,10 @@ impl Inbox {
             .iter()
             .map(|event| event.key.clone())
             .collect();
+        let promises = self.dispatcher.promise(&mut arrival);
         match self.store.accept(arrival).await {
             Ok(receipts) => {
+                promises.keep(&receipts);
                 self.metrics.accepted(source.name(), &receipts);
                 match <[Receipt; 1]>::try_from(receipts) {
                     Ok([receipt]) if source.batch.is_none() => Verdict::Accepted(receipt),

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use hapax_ledger::extract::{Fields, Slot};
 use hapax_ledger::field::Field;
 use hapax_ledger::ladder::{Ladder, ProviderId};
+use hapax_ledger::plan::EffectRule;
 
-use crate::config::SourceConfig;
+use crate::config::{EffectConfig, SourceConfig};
 use crate::inbox::refused::Refused;
 
 /// A source, ready to receive.
@@ -19,6 +20,10 @@ pub struct Source {
     pub ladder: Ladder,
     /// Where its events' properties stand.
     pub slots: Slots,
+    /// What its events call for, in the order of the config. Kept here, so that a reload changes both together.
+    pub effects: Vec<Arc<EffectConfig>>,
+    /// Their rules, in the same order.
+    pub rules: Vec<EffectRule>,
     /// Does it ask for anything in the body? If not, the body may be of any kind.
     pub reads_body: bool,
     /// How its requests are split, if its provider batches.
@@ -52,9 +57,10 @@ pub enum Batch {
 }
 
 impl Source {
-    /// Compiles a source.
-    pub fn new(config: SourceConfig) -> Source {
-        let mut fields = Fields::new();
+    /// Compiles a source and its effects.
+    pub fn new(config: SourceConfig, effects: Vec<Arc<EffectConfig>>) -> Source {
+        // The rules of the effects point into this set; what the source itself asks for joins it.
+        let mut fields = config.fields.clone();
         let slots = Slots {
             event_type: config.event_type.as_ref().map(|field| fields.add(field)),
             object_id: config.object_id.as_ref().map(|field| fields.add(field)),
@@ -75,7 +81,12 @@ impl Source {
                 .collect(),
             body_varies: config.body_varies,
         };
-        let reads_body = fields.iter().any(|field| !field.is_header()) || config.batch.is_some();
+        let asks_body = |effect: &Arc<EffectConfig>| {
+            effect.when.is_some() || effect.review_at_accept().is_some()
+        };
+        let reads_body = fields.iter().any(|field| !field.is_header())
+            || config.batch.is_some()
+            || effects.iter().any(asks_body);
         let batch = config
             .batch
             .as_deref()
@@ -90,6 +101,8 @@ impl Source {
             fields,
             ladder,
             slots,
+            rules: effects.iter().map(|effect| effect.rule.clone()).collect(),
+            effects,
             reads_body,
             batch,
             scheme_label,
@@ -100,6 +113,11 @@ impl Source {
     /// Its name.
     pub fn name(&self) -> &Arc<str> {
         &self.config.name
+    }
+
+    /// The effect of this name.
+    pub fn effect(&self, name: &str) -> Option<&Arc<EffectConfig>> {
+        self.effects.iter().find(|effect| *effect.name == *name)
     }
 }
 

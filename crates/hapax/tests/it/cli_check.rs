@@ -17,6 +17,32 @@ fn a_good_config_is_ok() {
     assert_eq!(json["ok"], true);
     assert_eq!(json["sources"][0]["scheme"], "hmac-sha256");
     assert_eq!(json["problems"], serde_json::json!([]));
+    assert_eq!(json["effects"], serde_json::json!([]));
+}
+
+#[test]
+fn effects_are_part_of_the_summary() {
+    let source =
+        "[[source]]\nname = \"a\"\nprovider = \"github\"\nsecrets = \"a-long-enough-secret\"\n";
+    let effect = |name: &str, more: &str| {
+        format!(
+            "[[effect]]\nname = \"{name}\"\nsource = \"a\"\nurl = \"http://b/?token=hush\"\n{more}\n"
+        )
+    };
+    let more = "repeat = \"once\"\nafter = \"x\"";
+    let text = format!("{source}{}{}", effect("x", ""), effect("y", more));
+    let dir = folder(&[("hapax.toml", &text)]);
+    let ran = run(dir.path(), &["check"]).expect_exit(0);
+    assert_eq!(
+        ran.stdout,
+        "ok: 1 source: a (github); 2 effects: x (keyed), y (once)\n"
+    );
+    let json = run(dir.path(), &["check", "--json"]).expect_exit(0).json();
+    assert_eq!(
+        json["effects"][1],
+        serde_json::json!({"name": "y", "source": "a", "repeat": "once", "after": ["x"]})
+    );
+    assert!(!json.to_string().contains("hush"));
 }
 
 #[test]

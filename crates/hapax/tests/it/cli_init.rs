@@ -18,7 +18,10 @@ fn what_init_writes_is_a_config_that_works() {
     assert!(last.contains("HAPAX_TOKEN=… hapax events list"), "{last}");
     let made = dir.path().join("new/folder");
     let ran = run(&made, &["check"]).expect_exit(0);
-    assert_eq!(ran.stdout, "ok: 1 source: demo (stripe)\n");
+    assert_eq!(
+        ran.stdout,
+        "ok: 1 source: demo (stripe); 1 effect: record-payment (keyed)\n"
+    );
     let secret = std::fs::metadata(made.join("hapax-demo.secret")).expect("there");
     assert_eq!(secret.permissions().mode() & 0o777, 0o600);
 }
@@ -45,12 +48,14 @@ fn every_setting_that_is_commented_out_is_a_good_one() {
             .args(["check", "--config", "all.toml"])
             .env("PARTNER_SECRET", "0123456789abcdef")
             .env("VERIFY_TOKEN", "0123456789abcdef")
+            .env("TARGET_TOKEN", "Bearer 0123456789abcdef")
+            .env("TARGET_SECRET", "0123456789abcdef0123456789abcdef")
             .env("HAPAX_ADMIN_TOKEN", "0123456789abcdef"),
     );
     let ran = ran.expect_exit(0);
     assert_eq!(
         ran.stdout,
-        "ok: 2 sources: demo (stripe), partner (custom)\n"
+        "ok: 2 sources: demo (stripe), partner (custom); 1 effect: record-payment (keyed)\n"
     );
 }
 

@@ -52,7 +52,7 @@ pub(crate) fn load(text: &str) -> Result<Loaded, Problems> {
     parse(text, "hapax.toml", &given())
 }
 
-fn good(text: &str) -> Config {
+pub(crate) fn good(text: &str) -> Config {
     match load(text) {
         Ok(loaded) => loaded.config,
         Err(problems) => panic!("{text}\n{problems}"),

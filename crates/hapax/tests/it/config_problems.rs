@@ -22,7 +22,7 @@ error[H0112]: there is no preset for `strpe`
 }
 
 #[track_caller]
-fn says(text: &str, want: &[&str]) {
+pub(crate) fn says(text: &str, want: &[&str]) {
     let said: Vec<String> = said(text);
     let starts = said.len() == want.len()
         && said
@@ -123,10 +123,6 @@ fn the_server_s_settings() {
         says(&format!("{text}\n{quiet}"), &[want]);
     }
     says(
-        &format!("{quiet}[[effect]]\nname = \"x\""),
-        &["H0121 6:3 `[[effect]]` is not supported by this version"],
-    );
-    says(
         &format!("{quiet}[[guard]]\nname = \"x\""),
         &["H0121 6:3 `[[guard]]` is not supported by this version"],
     );
@@ -179,18 +175,6 @@ const SOURCE: &[(&str, &str)] = &[
     (
         "retain = { payload = \"91d\", identity = \"90d\" }",
         "H0115 5:40 identities are forgotten after 90d, before their payloads (91d)",
-    ),
-    (
-        "order = { serial = true }",
-        "H0121 5:1 `order` is not supported by this version",
-    ),
-    (
-        "reconcile = { }",
-        "H0121 5:1 `reconcile` is not supported by this version",
-    ),
-    (
-        "on_duplicate_of_failed = \"link\"",
-        "H0121 5:1 `on_duplicate_of_failed` is not supported",
     ),
     (
         "[source.verify]\nscheme = \"hmac\"",

@@ -49,6 +49,23 @@ fn secrets_are_never_shown() {
             "[[source]]\nname = \"a\"\nprovider = \"custom\"\nsecrets = \"{HUSH}\"\n[source.verify]\nsecret = \"{HUSH}\"\n"
         ),
         format!("[[effect]]\nname = \"x\"\nsecret = \"{HUSH}\"\n"),
+        format!("{fine}[[effect]]\nname = \"x\"\nsource = \"a\"\nurl = \"http://u:{HUSH}@b/\"\n"),
+        format!(
+            "{fine}[[effect]]\nname = \"x\"\nsource = \"a\"\nurl = \"http://b/?token={HUSH}\"\nbody = \"no\"\n"
+        ),
+        format!(
+            "{fine}[[effect]]\nname = \"x\"\nsource = \"a\"\nurl = \"http://b/?t={HUSH}\"\nsecret = \"{HUSH}-{HUSH}\"\nheaders = {{ x-a = \"{HUSH}\" }}\nprobe = \"http://b/{HUSH}/{{key}}\"\n"
+        ),
+        format!(
+            "{fine}[[effect]]\nheaders = {{ x-a = \"{HUSH}\\n\", host = \"{HUSH}\" }}\nsecret = \"whsec_{HUSH}\"\n"
+        ),
+        format!("{fine}[[effect]]\nheaders = \"{HUSH}\"\nprobe = \"http://u:{HUSH}@b/\"\n"),
+        format!(
+            "{fine}reconcile = {{ url = \"http://b/{HUSH}?token=x\", headers = {{ x-a = \"{HUSH}\" }} }}\n"
+        ),
+        format!(
+            "{fine}reconcile = {{ url = \"ftp://u:{HUSH}@b\", headers = {{ x-a = [\"{HUSH}\"] }} }}\n"
+        ),
         // Files that do not parse.
         format!("[admin]\ntoken = {HUSH}\n"),
         format!("[admin]\ntoken = \"{HUSH}\n"),
@@ -84,6 +101,12 @@ fn what_a_variable_or_file_holds_is_never_shown() {
             format!("[limits]\nbody_size = \"{way}\"\nbody_timeout = \"{way}\"\n"),
             format!(
                 "[[source]]\nname = \"Not {way}\"\nprovider = \"{way}\"\nkey = \"{way}..\"\nretry_window = \"{way}\"\n"
+            ),
+            format!(
+                "[[effect]]\nname = \"{way}\"\nsource = \"{way}\"\nurl = \"{way}\"\nwhen = \"{way}\"\nkey = \"{way}\"\nrepeat = \"{way}\"\nbody = \"{way}\"\norder = \"{way}\"\ntimeout = \"{way}\"\nretry = [\"{way}\"]\nprobe = \"{way}\"\nsecret = \"{way}\"\nafter = [\"{way}\"]\n"
+            ),
+            format!(
+                "[[source]]\norder = {{ version = \"{way}\", review = \"{way}\" }}\nreconcile = {{ url = \"{way}\" }}\n"
             ),
             format!("[[source]]\nprovider = \"custom\"\n[source.verify]\nscheme = \"{way}\"\n"),
             format!(

@@ -103,9 +103,9 @@ fn every_page_says_what_happened_why_and_what_to_do() {
 
 #[test]
 fn an_unknown_code_names_the_nearest() {
-    let ran = run(crate_folder(), &["explain", "H0299"]).expect_exit(4);
+    let ran = run(crate_folder(), &["explain", "H0266"]).expect_exit(4);
     assert!(
-        ran.stderr.contains("there is no error code `H0299`"),
+        ran.stderr.contains("there is no error code `H0266`"),
         "{}",
         ran.stderr
     );

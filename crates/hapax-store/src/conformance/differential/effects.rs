@@ -1,139 +1,45 @@
-//! The commands that are about effects: planned with events, claimed, moved with right and with stale fences, rescued.
-//!
-//! Few names and keys, so that events share effects; short leases and a clock that only goes forward, as a store's must.
+//! Effects on both sides: planned with events, claimed, moved with right and with stale fences, resolved, rescued. Ids differ, so
+//! each of the store's stands for the model's that was given in its place.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use hapax_ledger::effect::{Repeat, SkipReason};
+use hapax_ledger::effect::EffectState;
 use hapax_ledger::id::{EffectId, EventId};
 use hapax_ledger::lease::Fence;
-use hapax_ledger::outcome::{Lost, NotSent, Outcome};
-use hapax_ledger::retry::Next;
+use hapax_ledger::order::ReviewWhy;
 use hapax_ledger::time::{Span, Time};
-use proptest::prelude::*;
+use hapax_ledger::transition::{Did, Resolution, Resolver};
 
 use super::super::sample::{Dial, Subject, at};
-use super::super::worker::{claim_as, planned, rescue};
+use super::super::worker::{claim_lanes, names, rescued};
 use super::Pair;
-use crate::nouns::{
-    Born, Claimed, Effect, EffectDetail, EventDetail, Move, NewEffect, Receipt, Receipted,
-};
+use super::sketch::{EffectCommand, LANES, LEASE};
+use crate::nouns::{Advanced, Claimed, Effect, EventDetail, Move, Moved, Receipt, Receipted};
 
-const NAMES: [&str; 2] = ["email", "ledger"];
-const KEYS: [&str; 3] = ["1", "2", "3"];
-const REPEATS: [Repeat; 3] = [Repeat::Converges, Repeat::Keyed, Repeat::Once];
-const LEASE: Span = Span::from_secs(10);
-/// A claim takes all that is due: which of them come first is only the same within a shard.
+/// A claim takes all that is due: which of them come first is only the same within a lane, and there by id.
 const EVERYTHING: u32 = 1_000;
-
-/// An effect in a few numbers.
-#[derive(Clone, Debug)]
-pub(super) struct EffectSketch {
-    name: usize,
-    key: usize,
-    repeat: usize,
-    born: bool,
-    delay: i64,
-}
-
-/// One thing to do to the effects of both.
-#[derive(Clone, Debug)]
-pub(super) enum EffectCommand {
-    Wait {
-        seconds: i64,
-    },
-    Claim {
-        node: usize,
-    },
-    /// By the holder of one of the latest claims, whether or not it still holds.
-    Move {
-        latest: usize,
-        what: Move,
-    },
-    Rescue,
-    Look {
-        nth: usize,
-    },
-}
-
-pub(super) fn effect_sketch() -> impl Strategy<Value = EffectSketch> {
-    let delay = prop_oneof![3 => Just(0), 1 => Just(5)];
-    (
-        0..NAMES.len(),
-        0..KEYS.len(),
-        0..REPEATS.len(),
-        any::<bool>(),
-        delay,
-    )
-        .prop_map(|(name, key, repeat, born, delay)| EffectSketch {
-            name,
-            key,
-            repeat,
-            born,
-            delay,
-        })
-}
-
-fn outcome() -> impl Strategy<Value = Outcome> {
-    let answered = |status| Outcome::Answered {
-        status,
-        retry_after: None,
-    };
-    prop_oneof![
-        Just(answered(200)),
-        Just(answered(500)),
-        Just(answered(429)),
-        Just(Outcome::NotSent { why: NotSent::Dns }),
-        Just(Outcome::Lost { why: Lost::Reset }),
-    ]
-}
-
-fn any_move() -> impl Strategy<Value = Move> {
-    let next = prop_oneof![
-        Just(Next::At(Span::ZERO)),
-        Just(Next::At(Span::from_secs(5))),
-        Just(Next::Exhausted),
-    ];
-    prop_oneof![
-        4 => Just(Move::Start),
-        6 => (outcome(), next).prop_map(|(outcome, next)| Move::Settle(outcome, next)),
-        1 => Just(Move::Extend(LEASE)),
-        1 => Just(Move::Release(Span::from_secs(3))),
-        1 => Just(Move::Skip(SkipReason::Stale)),
-        1 => Just(Move::Skip(SkipReason::EndpointDeleted)),
-    ]
-}
-
-pub(super) fn effect_command() -> impl Strategy<Value = EffectCommand> {
-    prop_oneof![
-        2 => (1..15i64).prop_map(|seconds| EffectCommand::Wait { seconds }),
-        3 => (0..2usize).prop_map(|node| EffectCommand::Claim { node }),
-        8 => (0..6usize, any_move()).prop_map(|(latest, what)| EffectCommand::Move { latest, what }),
-        1 => Just(EffectCommand::Rescue),
-        1 => (0..1_000usize).prop_map(|nth| EffectCommand::Look { nth }),
-    ]
-}
-
-pub(super) fn new_effect(sketch: &EffectSketch, now: Time) -> NewEffect {
-    NewEffect {
-        not_before: now + Span::from_secs(sketch.delay),
-        attempts_max: 2,
-        born: sketch.born.then(|| Born {
-            node: "birthplace".into(),
-            lease: LEASE,
-        }),
-        ..planned(NAMES[sketch.name], KEYS[sketch.key], REPEATS[sketch.repeat])
-    }
-}
 
 /// What is known of effects on both sides.
 pub(super) struct Known {
     dial: Dial,
     pub(super) now: Time,
     names: HashMap<EffectId, EffectId>,
-    given: Vec<(EffectId, EffectId)>,
-    /// Every claim there was, oldest first, with the store's id and the model's.
-    claims: Vec<(EffectId, EffectId, Fence)>,
+    pub(super) given: Vec<(EffectId, EffectId)>,
+    /// Every claim there was, oldest first.
+    claims: Vec<Claim>,
+    /// Those of them that nobody has carried out.
+    waiting: Vec<Claim>,
+    /// Effects that became uncertain.
+    uncertain: Vec<(EffectId, EffectId)>,
+}
+
+/// The right to an effect, by the store's name and the model's.
+#[derive(Clone, Copy, Debug)]
+struct Claim {
+    theirs: EffectId,
+    ours: EffectId,
+    fence: Fence,
 }
 
 impl Known {
@@ -146,6 +52,8 @@ impl Known {
             names: HashMap::new(),
             given: Vec::new(),
             claims: Vec::new(),
+            waiting: Vec::new(),
+            uncertain: Vec::new(),
         }
     }
 
@@ -164,13 +72,18 @@ impl Pair {
                 self.effects.now = self.effects.now + Span::from_secs(*seconds);
                 self.effects.dial.set(self.effects.now);
             }
-            EffectCommand::Claim { node } => self.claim(["one", "two"][*node]).await,
-            EffectCommand::Move { latest, what } => self.advance(*latest, *what).await,
-            EffectCommand::Rescue => {
-                let (theirs, ours) = (rescue(&self.store).await, rescue(&self.model).await);
-                assert_eq!(theirs, ours, "rescued");
+            EffectCommand::Claim { node, lanes } => {
+                self.claim(["one", "two"][*node], *lanes).await;
             }
-            EffectCommand::Look { nth } => self.look_at_effect(*nth).await,
+            EffectCommand::Move { latest, what } => self.advance_latest(*latest, what).await,
+            EffectCommand::Carry { nth, start, end } => self.carry(*nth, start, end).await,
+            EffectCommand::Resolve {
+                nth,
+                resolution,
+                by,
+            } => self.resolve(*nth, *resolution, *by).await,
+            EffectCommand::Rescue => self.rescue().await,
+            EffectCommand::Look(look) => self.look_at_effects(look).await,
         }
     }
 
@@ -220,69 +133,138 @@ impl Pair {
         for claimed in theirs.claims.iter().flatten() {
             self.remember(&claimed.effect);
         }
-        let named = |claimed: Claimed| Claimed {
-            effect: self.named_effect(claimed.effect),
-        };
+        let mut revived = theirs.revived;
+        revived.sort_unstable();
         Receipt {
             event: self.named(theirs.event),
             claims: theirs
                 .claims
                 .into_iter()
-                .map(|claimed| claimed.map(named))
+                .map(|claimed| claimed.map(|claimed| self.named_claim(claimed)))
                 .collect(),
+            revived,
             ..theirs
         }
     }
 
-    fn remember(&mut self, claimed: &Effect) {
-        let ours = self.effects.id(claimed.id);
-        self.effects
-            .claims
-            .push((claimed.id, ours, claimed.record.fence));
+    fn named_claim(&self, claimed: Claimed) -> Claimed {
+        Claimed {
+            effect: self.named_effect(claimed.effect),
+            ..claimed
+        }
     }
 
-    async fn claim(&mut self, node: &str) {
-        let mut theirs = Vec::new();
-        for effect in claim_as(&self.store, node, EVERYTHING, LEASE).await {
-            self.remember(&effect);
-            theirs.push(self.named_effect(effect));
+    /// What became of a move as the model would say it.
+    fn named_move(&self, moved: Moved) -> Moved {
+        match moved {
+            Moved::Waits(behind) => Moved::Waits(self.effects.id(behind)),
+            Moved::Review(ReviewWhy::LaterRan { effect }) => {
+                let effect = self.effects.id(effect);
+                Moved::Review(ReviewWhy::LaterRan { effect })
+            }
+            same => same,
         }
-        let mut ours = claim_as(&self.model, node, EVERYTHING, LEASE).await;
-        theirs.sort_by_key(|effect| effect.id);
-        ours.sort_by_key(|effect| effect.id);
+    }
+
+    fn remember(&mut self, claimed: &Effect) {
+        let claim = Claim {
+            theirs: claimed.id,
+            ours: self.effects.id(claimed.id),
+            fence: claimed.record.fence,
+        };
+        self.effects.claims.push(claim);
+        self.effects.waiting.push(claim);
+    }
+
+    async fn claim(&mut self, node: &str, lanes: usize) {
+        let asked: Vec<(&str, u32)> = (0..LANES.len())
+            .filter(|lane| lanes & (1 << lane) != 0)
+            .map(|lane| (LANES[lane], EVERYTHING))
+            .collect();
+        let mut theirs = Vec::new();
+        for claimed in claim_lanes(&self.store, node, &asked, LEASE).await {
+            self.remember(&claimed.effect);
+            theirs.push(self.named_claim(claimed));
+        }
+        let mut ours = claim_lanes(&self.model, node, &asked, LEASE).await;
+        theirs.sort_by_key(|claimed| claimed.effect.id);
+        ours.sort_by_key(|claimed| claimed.effect.id);
         assert_eq!(theirs, ours, "claimed");
     }
 
-    async fn advance(&self, latest: usize, what: Move) {
-        let Some(&(theirs, ours, fence)) = self.effects.claims.iter().rev().nth(latest) else {
-            return;
-        };
-        let theirs = self.store.advance(theirs, fence, what).await;
-        let ours = self.model.advance(ours, fence, what).await;
-        assert_eq!(
-            theirs.expect("the store moves"),
-            ours.expect("the model moves"),
-            "{what:?}"
-        );
-    }
-
-    async fn look_at_effect(&self, nth: usize) {
-        let given = &self.effects.given;
-        let Some(&(theirs, ours)) = given.get(nth % given.len().max(1)) else {
-            return;
-        };
-        let theirs = self.store.effect(theirs).await.expect("the store reads");
-        let named = |detail: EffectDetail| EffectDetail {
-            effect: self.named_effect(detail.effect),
-            ..detail
-        };
-        let ours = self.model.effect(ours).await.expect("the model reads");
-        assert_eq!(theirs.map(named), ours);
-    }
-
-    pub(super) async fn look_at_all_effects(&self) {
-        for nth in 0..self.effects.given.len() {
-            self.look_at_effect(nth).await;
+    async fn advance_latest(&mut self, latest: usize, what: &Move) {
+        let claim = self.effects.claims.iter().rev().nth(latest).copied();
+        if let Some(claim) = claim {
+            self.advance(claim, what).await;
         }
+    }
+
+    async fn carry(&mut self, nth: usize, start: &Move, end: &Move) {
+        let waiting = &mut self.effects.waiting;
+        if !waiting.is_empty() {
+            let claim = waiting.remove(nth % waiting.len());
+            self.advance(claim, start).await;
+            self.advance(claim, end).await;
+        }
+    }
+
+    async fn advance(&mut self, claim: Claim, what: &Move) {
+        let theirs = self.store.advance(claim.theirs, claim.fence, what.clone());
+        let theirs = theirs.await.expect("the store moves");
+        let ours = self.model.advance(claim.ours, claim.fence, what.clone());
+        let ours = ours.await.expect("the model moves");
+        if let Moved::Done(change) = &ours.moved
+            && change.did == Did::Uncertain
+        {
+            self.effects.uncertain.push((claim.theirs, claim.ours));
+        }
+        self.same_end(theirs, ours, &format!("{what:?}"));
+    }
+
+    async fn resolve(&self, nth: usize, resolution: Resolution, by: Resolver) {
+        let uncertain = &self.effects.uncertain;
+        let Some(&(theirs, ours)) = uncertain.get(nth % uncertain.len().max(1)) else {
+            return;
+        };
+        let theirs = self.store.resolve(theirs, resolution, by).await;
+        let ours = self.model.resolve(ours, resolution, by).await;
+        let (theirs, ours) = (
+            theirs.expect("the store resolves"),
+            ours.expect("the model resolves"),
+        );
+        self.same_end(theirs, ours, &format!("{resolution:?} by {by:?}"));
+    }
+
+    fn same_end(&self, theirs: Advanced, ours: Advanced, what: &str) {
+        assert_eq!(self.named_move(theirs.moved), ours.moved, "{what}");
+        assert_eq!(names(theirs.opened), names(ours.opened), "opened by {what}");
+    }
+
+    /// A store rescues shard by shard, the model all at once. So what was freed is compared as it is in the end, and of the lanes
+    /// that were set free those count in which nothing was freed itself.
+    async fn rescue(&mut self) {
+        let (theirs, ours) = (rescued(&self.store).await, rescued(&self.model).await);
+        let mut freed = Vec::new();
+        for effect in &theirs.effects {
+            let read = self.store.effect(effect.id).await.expect("the store reads");
+            let named = self.named_effect(read.expect("it is there").effect);
+            if named.record.state == EffectState::Uncertain {
+                self.effects.uncertain.push((effect.id, named.id));
+            }
+            freed.push(named);
+        }
+        freed.sort_by_key(|effect| effect.id);
+        assert_eq!(freed, ours.effects, "rescued");
+        let elsewhere = |opened: Vec<Arc<str>>| {
+            let mut lanes = names(opened);
+            lanes.retain(|lane| freed.iter().all(|effect| *effect.lane != **lane));
+            lanes.dedup();
+            lanes
+        };
+        assert_eq!(
+            elsewhere(theirs.opened),
+            elsewhere(ours.opened),
+            "opened by rescue"
+        );
     }
 }

@@ -1,23 +1,22 @@
 //! Events: lists, one event with all that hangs on it, and its bytes.
 
-use std::str::FromStr;
-
 use axum::extract::{Path, RawQuery, State};
 use axum::response::IntoResponse;
 use hapax_ledger::event::EventStatus;
-use hapax_ledger::id::EventId;
-use hapax_ledger::time::Time;
 use hapax_store::StoreError;
-use hapax_store::nouns::{Delivery, Event, EventFilter, PAGE_MAX, Page, PageFrom, PayloadAnswer};
+use hapax_store::nouns::{Delivery, Event, EventDetail, EventFilter, PayloadAnswer};
 use http::StatusCode;
 use serde::Serialize;
 
 use super::Api;
+use super::effect::{self, EffectBody};
+use super::list::{self, Asked, Invalid, ListBody};
+use super::progress::{self, Progress};
+use crate::clock::text as time_text;
 use crate::http::answer::{self, Answer, problem};
 
-/// Rows of a list that does not say how many.
-const LIMIT_DEFAULT: u32 = 50;
-
+/// An event as users see it. `firstProcessedAt`, `completedAt` and the last error come from the attempts of its effects, which only
+/// `GET /event/{id}` reads: in lists they are null, but for the error of an event that waits for a person, which is its own.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct EventBody {
@@ -46,7 +45,7 @@ struct DetailBody {
     #[serde(flatten)]
     event: EventBody,
     deliveries: Vec<DeliveryBody>,
-    effects: [(); 0],
+    effects: Vec<EffectBody>,
     runs: [(); 0],
 }
 
@@ -63,55 +62,50 @@ struct DeliveryBody {
     remote: Option<String>,
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ListBody {
-    data: Vec<EventBody>,
-    iterator: Option<String>,
-    prev_iterator: Option<String>,
-    done: bool,
-}
-
-#[derive(Serialize)]
-struct InvalidBody {
-    detail: [Invalid; 1],
-}
-
-/// What is wrong with a request, in the shape that the API's clients know.
-#[derive(Debug, Serialize)]
-pub struct Invalid {
-    loc: [String; 2],
-    msg: String,
-    r#type: &'static str,
-}
-
 /// `GET /event`
 pub async fn list(State(api): State<Api>, RawQuery(query): RawQuery) -> impl IntoResponse {
-    let (filter, page) = match parse(query.as_deref().unwrap_or("")) {
-        Ok(parsed) => parsed,
-        Err(invalid) => {
-            return answer::json(
-                StatusCode::UNPROCESSABLE_ENTITY,
-                &InvalidBody { detail: [invalid] },
-            );
-        }
+    let asked = match list::parse(
+        query.as_deref().unwrap_or(""),
+        EventFilter::default(),
+        narrow,
+    ) {
+        Ok(asked) => asked,
+        Err(invalid) => return list::refuse(invalid),
     };
+    let Asked { filter, page } = asked;
     match api.store.events(filter, page).await {
         Ok(listed) => {
-            let prev_iterator = listed.rows.first().map(|event| format!("-{}", event.id));
-            let body = ListBody {
-                iterator: listed
-                    .next
-                    .or(listed.rows.last().map(|event| event.id))
-                    .map(|id| id.to_string()),
-                prev_iterator,
-                done: listed.next.is_none(),
-                data: listed.rows.into_iter().map(to_body).collect(),
-            };
+            let body = ListBody::new(
+                listed,
+                |event| event.id,
+                |event| to_body(event, Progress::default()),
+            );
             answer::json(StatusCode::OK, &body)
         }
         Err(error) => unavailable(&error),
     }
+}
+
+fn narrow(filter: &mut EventFilter, name: &str, value: &str) -> Result<(), Option<Invalid>> {
+    match name {
+        "source" => filter.source = Some(value.to_owned()),
+        "type" => filter.event_type = Some(value.to_owned()),
+        "key" => filter.key = Some(value.to_owned()),
+        "entity" => filter.entity = Some(value.to_owned()),
+        "since" => filter.since = Some(list::time(name, value)?),
+        "until" => filter.until = Some(list::time(name, value)?),
+        "status" => {
+            let status = EventStatus::from_word(value).ok_or_else(|| {
+                Invalid::query(
+                    name,
+                    "one of pending, in_progress, completed, needs_review, dead, stale is expected",
+                )
+            })?;
+            filter.status = Some(status);
+        }
+        _ => return Err(None),
+    }
+    Ok(())
 }
 
 /// `GET /event/{id}`
@@ -120,15 +114,10 @@ pub async fn show(State(api): State<Api>, Path(id): Path<String>) -> impl IntoRe
         return problem(answer::NOT_FOUND);
     };
     match api.store.event(id).await {
-        Ok(Some(detail)) => {
-            let body = DetailBody {
-                event: to_body(detail.event),
-                deliveries: detail.deliveries.into_iter().map(delivery).collect(),
-                effects: [],
-                runs: [],
-            };
-            answer::json(StatusCode::OK, &body)
-        }
+        Ok(Some(detail)) => match progress::of(&*api.store, &detail).await {
+            Ok(progress) => answer::json(StatusCode::OK, &detail_body(detail, progress)),
+            Err(error) => unavailable(&error),
+        },
         Ok(None) => problem(answer::NOT_FOUND),
         Err(error) => unavailable(&error),
     }
@@ -162,80 +151,26 @@ pub async fn body(State(api): State<Api>, Path(id): Path<String>) -> impl IntoRe
     }
 }
 
-fn unavailable(error: &StoreError) -> Answer {
+/// The store could not answer.
+pub fn unavailable(error: &StoreError) -> Answer {
     tracing::warn!(%error, "the store could not answer");
     problem(answer::UNAVAILABLE)
 }
 
-fn parse(query: &str) -> Result<(EventFilter, Page), Invalid> {
-    let mut filter = EventFilter::default();
-    let mut page = Page {
-        limit: LIMIT_DEFAULT,
-        from: PageFrom::Newest,
-    };
-    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-        let invalid = |msg: &str| Invalid {
-            loc: ["query".into(), name.to_string()],
-            msg: msg.into(),
-            r#type: "value_error",
-        };
-        match &*name {
-            "source" => filter.source = Some(value.into()),
-            "type" => filter.event_type = Some(value.into()),
-            "key" => filter.key = Some(value.into()),
-            "entity" => filter.entity = Some(value.into()),
-            "status" => {
-                let status = EventStatus::from_word(&value).ok_or_else(|| {
-                    invalid("one of pending, in_progress, completed, needs_review, dead, stale is expected")
-                })?;
-                filter.status = Some(status);
-            }
-            "since" | "until" => {
-                let time = jiff::Timestamp::from_str(&value)
-                    .map_err(|_| invalid("a time such as 2026-01-31T12:00:00Z is expected"))?;
-                let time = Some(Time::from_micros(time.as_microsecond()));
-                if name == "since" {
-                    filter.since = time
-                } else {
-                    filter.until = time
-                }
-            }
-            "limit" => {
-                let limit = value
-                    .parse()
-                    .ok()
-                    .filter(|limit| (1..=PAGE_MAX).contains(limit));
-                page.limit = limit.ok_or_else(|| invalid("a number from 1 to 250 is expected"))?;
-            }
-            "iterator" => {
-                page.from =
-                    page_from(&value).ok_or_else(|| invalid("not an iterator of this list"))?
-            }
-            _ => return Err(invalid("this list has no such parameter")),
-        }
-    }
-    Ok((filter, page))
-}
-
-/// An iterator is an event's id; with a minus it goes towards the newer ones.
-fn page_from(iterator: &str) -> Option<PageFrom> {
-    match iterator.strip_prefix('-') {
-        Some(id) => id.parse::<EventId>().ok().map(PageFrom::NewerThan),
-        None => iterator.parse::<EventId>().ok().map(PageFrom::OlderThan),
+fn detail_body(detail: EventDetail, progress: Progress) -> DetailBody {
+    DetailBody {
+        event: to_body(detail.event, progress),
+        deliveries: detail.deliveries.into_iter().map(delivery).collect(),
+        effects: detail.effects.into_iter().map(effect::to_body).collect(),
+        runs: [],
     }
 }
 
-/// A time as users read it: RFC 3339 in UTC.
-pub fn time_text(time: Time) -> String {
-    jiff::Timestamp::from_microsecond(time.micros())
-        .map_or_else(|_| "never".to_owned(), |time| time.to_string())
-}
-
-fn to_body(event: Event) -> EventBody {
-    let (code, message) = event.review.map_or((None, None), |review| {
-        (Some(review.code), Some(review.message))
-    });
-    let done = event.status == EventStatus::Completed;
+fn to_body(event: Event, progress: Progress) -> EventBody {
+    let review = event
+        .review
+        .map(|review| (review.code, Some(review.message)));
+    let (code, message) = review.or(progress.last_error).unzip();
     EventBody {
         id: event.id.to_string(),
         source: event.source.to_string(),
@@ -248,11 +183,10 @@ fn to_body(event: Event) -> EventBody {
         version: event.version,
         status: event.status.word(),
         received_at: time_text(event.received_at),
-        first_processed_at: None,
-        // An event that calls for nothing is complete when it is stored.
-        completed_at: done.then(|| time_text(event.received_at)),
+        first_processed_at: progress.first_processed_at.map(time_text),
+        completed_at: progress.completed_at.map(time_text),
         last_error_code: code,
-        last_error_message: message,
+        last_error_message: message.flatten(),
         delivery_count: event.delivery_count,
         duplicate_count: event.duplicate_count,
         conflict_count: event.conflict_count,

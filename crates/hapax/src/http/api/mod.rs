@@ -1,11 +1,16 @@
 //! `/api/v1`: the ledger for operators and programs; and the pages that say how the server is.
 //!
-//! - [`event`]: events, one event, its bytes
+//! - [`effect`]: effects, one effect with its attempts
+//! - [`event`]: events, one event, its bytes; `progress`: what its effects say about it
 //! - [`source`]: sources and what they refused
+//! - `list`: what lists look like
 //! - [`ops`]: `/healthz`, `/readyz`, `/metrics`
 
+pub mod effect;
 pub mod event;
+pub mod list;
 pub mod ops;
+mod progress;
 pub mod source;
 
 use std::sync::Arc;
@@ -66,6 +71,8 @@ pub fn router(api: Api) -> Router {
         .route("/event", get(event::list))
         .route("/event/{id}", get(event::show))
         .route("/event/{id}/body", get(event::body))
+        .route("/effect", get(effect::list))
+        .route("/effect/{id}", get(effect::show))
         .route("/source", get(source::list))
         .route("/source/{name}/refused", get(source::refused))
         .fallback(nothing_here)

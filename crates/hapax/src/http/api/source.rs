@@ -6,7 +6,7 @@ use http::StatusCode;
 use serde::Serialize;
 
 use super::Api;
-use super::event::time_text;
+use crate::clock::text as time_text;
 use crate::http::answer::{self, problem};
 use crate::inbox::Source;
 use crate::inbox::refused::RefusedRequest;

@@ -5,6 +5,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use super::clock::TOO_LONG;
+use super::server::TOKEN;
 
 /// More than any answer of the program's that a test reads.
 const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -87,6 +88,15 @@ impl Connection {
     pub(crate) fn ask(&mut self, request: &[u8]) -> io::Result<Answer> {
         self.send(request)?;
         self.answer()
+    }
+
+    /// Asks the API, with the token.
+    #[track_caller]
+    pub(crate) fn get(&mut self, path: &str) -> serde_json::Value {
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\n\r\n"
+        );
+        self.ask(request.as_bytes()).expect("an answer").json()
     }
 
     /// Reads one answer. An end of the stream before its first byte is `UnexpectedEof`, as is one in its middle.

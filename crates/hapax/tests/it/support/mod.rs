@@ -5,6 +5,7 @@
 //! - [`client`]: HTTP/1.1 over one socket, down to single bytes
 //! - [`sender`]: a provider that signs what it sends
 //! - [`acks`]: what senders were told, and the checker that compares it with what is stored
+//! - [`world`]: a target with a log of its own
 //! - [`clock`], [`lots`]: time and seeded randomness
 
 pub(crate) mod acks;
@@ -14,3 +15,4 @@ pub(crate) mod lots;
 pub(crate) mod sender;
 pub(crate) mod server;
 pub(crate) mod site;
+pub(crate) mod world;

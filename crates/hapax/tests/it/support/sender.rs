@@ -59,10 +59,14 @@ impl Sender {
 
     /// A whole request with the event called `name`.
     pub(crate) fn request(&self, name: &str) -> Vec<u8> {
-        let body = Sender::body(name);
+        self.request_with(&Sender::body(name))
+    }
+
+    /// A whole request with this body.
+    pub(crate) fn request_with(&self, body: &[u8]) -> Vec<u8> {
         let length = body.len().to_string();
-        let mut request = self.head(&body, &[("content-length", &length)]);
-        request.extend_from_slice(&body);
+        let mut request = self.head(body, &[("content-length", &length)]);
+        request.extend_from_slice(body);
         request
     }
 }

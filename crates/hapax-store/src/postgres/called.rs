@@ -1,0 +1,272 @@
+//! The statements of [`super::plan`]: taking the keys of effects, and locking those that are held with all they depend on.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use hapax_ledger::id::{EffectId, EventId};
+use hapax_ledger::key::KeyHash;
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+
+use super::SHARDS;
+use super::chain::{self, chain_of, chain_shard};
+use super::decide::Decisions;
+use super::effect::{effect_columns, to_held};
+use super::effect_columns::{EffectColumns, QueueColumns, SeatColumns};
+use super::effect_id::{key_shard, queue_shard};
+use super::moment::Moment;
+use super::plan::{Key, Plan, Wanted};
+use super::pool::{Param, Statement, Taken};
+use super::wire::{Uuid, received};
+use crate::error::StoreError;
+
+/// The statement that takes the keys of effects, from the parameters of [`EffectColumns`]. One text, so that the way of new
+/// events and the way of known ones cannot drift apart.
+macro_rules! take_effects {
+    ($before:literal, $only:literal, $after:literal) => {
+        concat!(
+            $before,
+            "INSERT INTO hapax.effect (shard, id, event_shard, event, queue_shard, place, key_hash, attempts_max, name, key,
+                 lane, after, order_rule, entity, version)
+             SELECT k.shard, k.id, k.event_shard, k.event, k.queue_shard, k.place, k.key_hash, k.attempts_max, k.name, k.key,
+                 k.lane, k.after, k.order_rule, k.entity, k.version
+             FROM unnest($1::int2[], $2::uuid[], $3::int2[], $4::uuid[], $5::int2[], $6::int4[], $7::uuid[], $8::int4[],
+                 $9::text[], $10::text[], $11::text[], $12::bytea[], $13::int2[], $14::text[], $15::text[])
+                 WITH ORDINALITY AS k (shard, id, event_shard, event, queue_shard, place, key_hash, attempts_max, name,
+                 key, lane, after, order_rule, entity, version, number) ",
+            $only,
+            " ORDER BY k.number
+             ON CONFLICT (shard, key_hash) DO UPDATE SET event = excluded.event WHERE false
+             RETURNING id",
+            $after
+        )
+    };
+}
+pub(super) use take_effects;
+
+/// Takes the keys that are free and locks those that are held; says which effects are new. As it is done for events.
+pub(super) async fn take_keys(
+    taken: &Taken,
+    wanted: &Wanted<'_>,
+) -> Result<HashSet<EffectId>, StoreError> {
+    if wanted.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let columns = EffectColumns::of(wanted.values());
+    let fresh = taken
+        .query(take_effects!("", "", ""), &columns.params())
+        .await?;
+    let id = |row: &Row| EffectId::from_bytes(row.get::<_, Uuid>(0).0);
+    Ok(fresh.iter().map(id).collect())
+}
+
+/// Plans what new events of a group call for and repeats bring back; `fresh` are the effects whose keys were free.
+pub(super) async fn plan(
+    taken: &Taken,
+    decisions: &mut Decisions<'_>,
+    wanted: &Wanted<'_>,
+    fresh: &HashSet<EffectId>,
+    moment: Moment,
+) -> Result<Plan, StoreError> {
+    let mut plan = Plan::new(wanted, fresh, moment);
+    lock_rest(taken, wanted, &decisions.retried(), &mut plan).await?;
+    plan.carry_out(&mut decisions.events, &decisions.deeds)?;
+    Ok(plan)
+}
+
+/// What never changes about an effect that is there, as far as it tells what else to lock.
+struct Frozen {
+    id: EffectId,
+    name: String,
+    entity: Option<String>,
+}
+
+/// Locks all that the plan depends on and reads it: the chains of new effects, and the effects that are there, with theirs. Those
+/// are the holders of wanted keys, and what events that came again had called for.
+async fn lock_rest(
+    taken: &Taken,
+    wanted: &Wanted<'_>,
+    retried: &BTreeSet<EventId>,
+    plan: &mut Plan,
+) -> Result<(), StoreError> {
+    let taken_by_us = |key: &Key| plan.keys.contains_key(key);
+    let held: Vec<Key> = wanted
+        .keys()
+        .filter(|key| !taken_by_us(key))
+        .copied()
+        .collect();
+    let mut frozen = Vec::new();
+    if !held.is_empty() {
+        frozen.extend(read_holders(taken, &held, plan).await?);
+    }
+    if !retried.is_empty() {
+        frozen.extend(read_called(taken, retried, plan).await?);
+    }
+    let new = plan.new.values().map(|held| &held.effect);
+    let new = new.filter_map(|effect| Some((&*effect.name, &*effect.order.as_ref()?.entity)));
+    let known = frozen.iter();
+    let known = known.filter_map(|frozen| Some((&*frozen.name, frozen.entity.as_deref()?)));
+    let chains = new.chain(known).map(|(name, entity)| {
+        let hash = chain_of(name, entity);
+        ((chain_shard(hash), hash), (name, entity))
+    });
+    let chains: BTreeMap<(i16, KeyHash), (&str, &str)> = chains.collect();
+    let chains = chain::take(taken, &chains).await?;
+    plan.hand.chains = chains;
+    let ids: BTreeSet<EffectId> = frozen.iter().map(|frozen| frozen.id).collect();
+    if !ids.is_empty() {
+        let held = lock_effects(taken, &ids).await?;
+        let held = held.iter().map(to_held);
+        plan.hand.held = held.map(|held| (held.effect.id, held)).collect();
+    }
+    Ok(())
+}
+
+fn to_frozen(row: &Row) -> Frozen {
+    Frozen {
+        id: EffectId::from_bytes(row.get::<_, Uuid>(0).0),
+        name: received(row.get(1)),
+        entity: row.get::<_, Option<String>>(2).map(received),
+    }
+}
+
+/// Reads who holds these keys. They are locked, so none of them can go.
+async fn read_holders(
+    taken: &Taken,
+    keys: &[Key],
+    plan: &mut Plan,
+) -> Result<Vec<Frozen>, StoreError> {
+    let shards: Vec<i16> = keys.iter().map(|key| key.0 as i16).collect();
+    let hashes: Vec<Uuid> = keys.iter().map(|key| Uuid(key.1.bytes())).collect();
+    let rows = taken
+        .query(
+            "SELECT e.id, e.name, e.entity, e.key_hash FROM unnest($1::int2[], $2::uuid[]) AS k (shard, key_hash)
+             JOIN hapax.effect e ON e.shard = k.shard AND e.key_hash = k.key_hash",
+            &[(&shards, Type::INT2_ARRAY), (&hashes, Type::UUID_ARRAY)],
+        )
+        .await?;
+    let frozen = rows.iter().map(|row| {
+        let frozen = to_frozen(row);
+        let hash = KeyHash::from_bytes(row.get::<_, Uuid>(3).0);
+        plan.keys.insert((hash.shard(SHARDS), hash), frozen.id);
+        frozen
+    });
+    Ok(frozen.collect())
+}
+
+/// Reads what these events call for. Their keys are locked, so none of them can go.
+async fn read_called(
+    taken: &Taken,
+    events: &BTreeSet<EventId>,
+    plan: &mut Plan,
+) -> Result<Vec<Frozen>, StoreError> {
+    let shards: Vec<i16> = events.iter().map(|id| id.0.shard() as i16).collect();
+    let ids: Vec<Uuid> = events.iter().map(|id| Uuid(id.bytes())).collect();
+    let rows = taken
+        .query(
+            "SELECT e.id, e.name, e.entity, k.event FROM unnest($1::int2[], $2::uuid[]) AS k (shard, event)
+             CROSS JOIN LATERAL (
+                 SELECT id FROM hapax.effect WHERE event = k.event
+                 UNION ALL
+                 SELECT effect FROM hapax.effect_link WHERE shard = k.shard AND event = k.event
+             ) c (id)
+             JOIN hapax.effect e ON e.id = c.id",
+            &[(&shards, Type::INT2_ARRAY), (&ids, Type::UUID_ARRAY)],
+        )
+        .await?;
+    let frozen = rows.iter().map(|row| {
+        let frozen = to_frozen(row);
+        let event = EventId::from_bytes(row.get::<_, Uuid>(3).0);
+        plan.called.entry(event).or_default().push(frozen.id);
+        frozen
+    });
+    Ok(frozen.collect())
+}
+
+/// Locks the effects in the order of their ids, against moves until the commit.
+async fn lock_effects(taken: &Taken, ids: &BTreeSet<EffectId>) -> Result<Vec<Row>, StoreError> {
+    let queue_shards: Vec<i16> = ids.iter().map(|id| queue_shard(*id)).collect();
+    let key_shards: Vec<i16> = ids.iter().map(|id| key_shard(*id)).collect();
+    let ids: Vec<Uuid> = ids.iter().map(|id| Uuid(id.bytes())).collect();
+    taken
+        .query(
+            effect_columns!(
+                "",
+                "FROM unnest($1::int2[], $2::int2[], $3::uuid[]) AS k (queue_shard, shard, id)
+                 JOIN hapax.queue q ON q.shard = k.queue_shard AND q.effect = k.id
+                 JOIN hapax.effect e ON e.shard = k.shard AND e.id = k.id
+                 ORDER BY q.effect FOR UPDATE OF q"
+            ),
+            &[
+                (&queue_shards, Type::INT2_ARRAY),
+                (&key_shards, Type::INT2_ARRAY),
+                (&ids, Type::UUID_ARRAY),
+            ],
+        )
+        .await
+}
+
+/// The rest of the new effects, and the links to known ones.
+pub(super) struct CalledRows<'a> {
+    queue: QueueColumns<'a>,
+    seats: SeatColumns<'a>,
+    links: LinkColumns,
+}
+
+#[derive(Default)]
+struct LinkColumns {
+    shard: Vec<i16>,
+    event: Vec<Uuid>,
+    effect_shard: Vec<i16>,
+    queue_shard: Vec<i16>,
+    effect: Vec<Uuid>,
+    place: Vec<i32>,
+}
+
+impl CalledRows<'_> {
+    pub(super) fn of(plan: &Plan) -> CalledRows<'_> {
+        let mut links = LinkColumns::default();
+        for ((event, effect), place) in &plan.links {
+            links.shard.push(event.0.shard() as i16);
+            links.event.push(Uuid(event.bytes()));
+            links.effect_shard.push(key_shard(*effect));
+            links.queue_shard.push(queue_shard(*effect));
+            links.effect.push(Uuid(effect.bytes()));
+            links.place.push(i32::from(*place));
+        }
+        CalledRows {
+            queue: QueueColumns::of(plan.new.values()),
+            seats: SeatColumns::of(plan.new.values()),
+            links,
+        }
+    }
+
+    pub(super) fn statements(&self) -> Vec<Statement<'_>> {
+        let mut statements = Vec::new();
+        if !self.queue.is_empty() {
+            let params = self.queue.params().into_iter();
+            let params: Vec<Param<'_>> = params.chain(self.seats.params()).collect();
+            let sql = "INSERT INTO hapax.queue (shard, effect, fence, lease_until, next_at, generation, attempts, pass_from,
+                     state, gate, repeat, started, ambiguous, skip, last_outcome, last_detail, last_retry_after,
+                     started_at, node, lane, chain_shard, chain, turn, ended_by)
+                 SELECT * FROM unnest($1::int2[], $2::uuid[], $3::int8[], $4::int8[], $5::int8[], $6::int4[], $7::int4[],
+                     $8::int4[], $9::int2[], $10::int2[], $11::int2[], $12::bool[], $13::bool[], $14::int2[], $15::int2[],
+                     $16::int2[], $17::int8[], $18::int8[], $19::text[], $20::text[], $21::int2[], $22::uuid[],
+                     $23::int8[], $24::text[])";
+            statements.push((sql, params));
+        }
+        if !self.links.event.is_empty() {
+            let params: Vec<Param<'_>> = vec![
+                (&self.links.shard, Type::INT2_ARRAY),
+                (&self.links.event, Type::UUID_ARRAY),
+                (&self.links.effect_shard, Type::INT2_ARRAY),
+                (&self.links.queue_shard, Type::INT2_ARRAY),
+                (&self.links.effect, Type::UUID_ARRAY),
+                (&self.links.place, Type::INT4_ARRAY),
+            ];
+            let sql = "INSERT INTO hapax.effect_link (shard, event, effect_shard, queue_shard, effect, place)
+                 SELECT * FROM unnest($1::int2[], $2::uuid[], $3::int2[], $4::int2[], $5::uuid[], $6::int4[])";
+            statements.push((sql, params));
+        }
+        statements
+    }
+}

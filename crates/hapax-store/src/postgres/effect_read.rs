@@ -1,0 +1,252 @@
+//! Lists and counts of effects, and what their requests are made of.
+//!
+//! What has not ended well is found by its state, however many have; all else by walking through the effects from the newest on.
+
+use bytes::Bytes;
+use hapax_ledger::effect::EffectState;
+use hapax_ledger::id::{EffectId, EventId, ROW_MAX, RawId, SHARD_MAX};
+use hapax_ledger::time::Time;
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+
+use super::effect::{effect_columns, to_effect};
+use super::pool::{Param, Pool};
+use super::read::ROWS_LOOKED_AT_MAX;
+use super::wire::{Uuid, received, sendable};
+use crate::error::StoreError;
+use crate::nouns::{Effect, EffectCounts, EffectFilter, Listed, PAGE_MAX, Page, PageFrom, Parcel};
+
+/// One page: the effects that `$of` walks through, from `$1` on in this `$order`, as far as they fit the filter. What is NULL
+/// does not narrow, and is dropped by the planner.
+macro_rules! page {
+    ($of:literal, $order:literal) => {
+        effect_columns!(
+            "",
+            concat!(
+                "FROM (",
+                $of,
+                ") w
+                 JOIN hapax.effect e ON e.id = w.id
+                 JOIN hapax.queue q ON q.shard = e.queue_shard AND q.effect = e.id
+                 LEFT JOIN hapax.event v ON v.shard = e.event_shard AND v.id = e.event
+                 WHERE ($5::int2 IS NULL OR q.state = $5) AND ($6::text IS NULL OR e.name = $6)
+                   AND ($7::text IS NULL OR e.lane = $7) AND ($8::text IS NULL OR v.source = $8)
+                   AND ($9::int8 IS NULL OR v.at IS NULL OR v.at >= $9)
+                   AND ($10::int8 IS NULL OR v.at IS NULL OR v.at < $10)
+                 ORDER BY w.id ",
+                $order,
+                " LIMIT $2"
+            )
+        )
+    };
+}
+
+const OLDER: &str = page!(
+    "SELECT id FROM hapax.effect WHERE id < $1 AND id BETWEEN $3 AND $4 ORDER BY id DESC LIMIT 50000",
+    "DESC"
+);
+const NEWER: &str = page!(
+    "SELECT id FROM hapax.effect WHERE id > $1 AND id BETWEEN $3 AND $4 ORDER BY id LIMIT 50000",
+    ""
+);
+const OLDER_BY_STATE: &str = page!(
+    "SELECT effect AS id FROM hapax.queue
+     WHERE state = $5 AND state IN (0, 3, 4) AND effect < $1 AND effect BETWEEN $3 AND $4
+     ORDER BY effect DESC LIMIT 50000",
+    "DESC"
+);
+const NEWER_BY_STATE: &str = page!(
+    "SELECT effect AS id FROM hapax.queue
+     WHERE state = $5 AND state IN (0, 3, 4) AND effect > $1 AND effect BETWEEN $3 AND $4
+     ORDER BY effect LIMIT 50000",
+    ""
+);
+/// The last effect that a page has looked at, if it looked at as many as it may.
+const END_OF_LOOK: &str = "SELECT id FROM hapax.effect WHERE id < $1 AND id BETWEEN $3 AND $4
+     ORDER BY id DESC OFFSET $2 - 1 LIMIT 1";
+const END_OF_LOOK_BY_STATE: &str = "SELECT effect FROM hapax.queue
+     WHERE state = $5 AND state IN (0, 3, 4) AND effect < $1 AND effect BETWEEN $3 AND $4
+     ORDER BY effect DESC OFFSET $2 - 1 LIMIT 1";
+
+/// A filter as parameters `$3` to `$10`, after the id to begin at and the number of rows.
+struct Wanted {
+    low: Uuid,
+    high: Uuid,
+    state: Option<EffectState>,
+    state_code: Option<i16>,
+    texts: [Option<String>; 3],
+    since: Option<i64>,
+    until: Option<i64>,
+}
+
+impl Wanted {
+    fn new(filter: &EffectFilter) -> Wanted {
+        // Ids sort by time: a range of time is a range of ids, to the millisecond.
+        let low = filter
+            .since
+            .map_or([0; 16], |since| RawId::new(since, 0, 0).bytes());
+        let high = filter.until.map_or([0xff; 16], |until| {
+            RawId::new(until, SHARD_MAX, ROW_MAX).bytes()
+        });
+        let safe = |text: &Option<String>| text.as_deref().map(|text| sendable(text).into_owned());
+        Wanted {
+            low: Uuid(low),
+            high: Uuid(high),
+            state: filter.state,
+            state_code: filter.state.map(|state| state.code().into()),
+            texts: [safe(&filter.name), safe(&filter.lane), safe(&filter.source)],
+            since: filter.since.map(Time::micros),
+            until: filter.until.map(Time::micros),
+        }
+    }
+
+    /// Is there an index that leads to nothing else?
+    fn by_state(&self) -> bool {
+        match self.state {
+            Some(EffectState::Pending | EffectState::Uncertain | EffectState::Dead) => true,
+            Some(EffectState::Claimed | EffectState::Done | EffectState::Skipped) | None => false,
+        }
+    }
+
+    fn params<'p>(&'p self, from: &'p Uuid, limit: &'p i64) -> [Param<'p>; 10] {
+        let [name, lane, source] = &self.texts;
+        [
+            (from, Type::UUID),
+            (limit, Type::INT8),
+            (&self.low, Type::UUID),
+            (&self.high, Type::UUID),
+            (&self.state_code, Type::INT2),
+            (name, Type::TEXT),
+            (lane, Type::TEXT),
+            (source, Type::TEXT),
+            (&self.since, Type::INT8),
+            (&self.until, Type::INT8),
+        ]
+    }
+}
+
+/// A page of effects, newest first.
+pub(super) async fn effects(
+    pool: &Pool,
+    filter: &EffectFilter,
+    page: Page<EffectId>,
+) -> Result<Listed<Effect, EffectId>, StoreError> {
+    let limit = i64::from(page.limit.clamp(1, PAGE_MAX));
+    let wanted = Wanted::new(filter);
+    match page.from {
+        PageFrom::Newest => older(pool, &wanted, Uuid([0xff; 16]), limit).await,
+        PageFrom::OlderThan(id) => older(pool, &wanted, Uuid(id.bytes()), limit).await,
+        PageFrom::NewerThan(id) => newer(pool, &wanted, Uuid(id.bytes()), limit).await,
+    }
+}
+
+async fn older(
+    pool: &Pool,
+    wanted: &Wanted,
+    from: Uuid,
+    limit: i64,
+) -> Result<Listed<Effect, EffectId>, StoreError> {
+    let (page, end_of_look) = match wanted.by_state() {
+        true => (OLDER_BY_STATE, END_OF_LOOK_BY_STATE),
+        false => (OLDER, END_OF_LOOK),
+    };
+    let found = pool.read(page, &wanted.params(&from, &limit)).await?;
+    let rows: Vec<Effect> = found.iter().map(to_effect).collect();
+    let next = match rows.last() {
+        Some(last) if rows.len() as i64 == limit => {
+            let older = "SELECT 1 FROM hapax.effect WHERE id < $1 LIMIT 1";
+            let named = [(&Uuid(last.id.bytes()) as _, Type::UUID)];
+            let more = pool.read(older, &named).await?;
+            (!more.is_empty()).then_some(last.id)
+        }
+        _ => {
+            let params = wanted.params(&from, &ROWS_LOOKED_AT_MAX);
+            let named = if wanted.by_state() { 5 } else { 4 };
+            let last = pool.read(end_of_look, &params[..named]).await?;
+            last.first().map(to_id)
+        }
+    };
+    Ok(Listed { rows, next })
+}
+
+fn to_id(row: &Row) -> EffectId {
+    EffectId::from_bytes(row.get::<_, Uuid>(0).0)
+}
+
+async fn newer(
+    pool: &Pool,
+    wanted: &Wanted,
+    from: Uuid,
+    limit: i64,
+) -> Result<Listed<Effect, EffectId>, StoreError> {
+    let page = match wanted.by_state() {
+        true => NEWER_BY_STATE,
+        false => NEWER,
+    };
+    let found = pool.read(page, &wanted.params(&from, &limit)).await?;
+    let rows: Vec<Effect> = found.iter().rev().map(to_effect).collect();
+    // There is always something older: the effect this page began after.
+    let next = rows.last().map(|effect| effect.id);
+    Ok(Listed { rows, next })
+}
+
+/// How many effects have not ended well. Each number is the size of an index, or of a part of one.
+pub(super) async fn counts(pool: &Pool) -> Result<EffectCounts, StoreError> {
+    let rows = pool
+        .read(
+            "SELECT (SELECT count(*) FROM hapax.queue WHERE state = 0 AND state IN (0, 3, 4)),
+                 (SELECT count(*) FROM hapax.queue WHERE state = 1),
+                 (SELECT count(*) FROM hapax.queue WHERE state = 3 AND state IN (0, 3, 4)),
+                 (SELECT count(*) FROM hapax.queue WHERE state = 4 AND state IN (0, 3, 4))",
+            &[],
+        )
+        .await?;
+    let number = |column| {
+        let row = rows.first();
+        row.map_or(0, |row| row.get::<_, i64>(column) as u64)
+    };
+    Ok(EffectCounts {
+        pending: number(0),
+        claimed: number(1),
+        uncertain: number(2),
+        dead: number(3),
+    })
+}
+
+/// What the requests of these events' effects are made of, in their order.
+pub(super) async fn parcels(
+    pool: &Pool,
+    events: &[EventId],
+) -> Result<Vec<Option<Parcel>>, StoreError> {
+    let shards: Vec<i16> = events.iter().map(|id| id.0.shard() as i16).collect();
+    let ids: Vec<Uuid> = events.iter().map(|id| Uuid(id.bytes())).collect();
+    let rows = pool
+        .read(
+            "SELECT k.number, v.source, v.type, v.key, v.at, p.content_type, p.body
+             FROM unnest($1::int2[], $2::uuid[]) WITH ORDINALITY AS k (shard, id, number)
+             JOIN hapax.event v ON v.shard = k.shard AND v.id = k.id
+             JOIN hapax.payload p ON p.shard = k.shard AND p.event = k.id",
+            &[(&shards, Type::INT2_ARRAY), (&ids, Type::UUID_ARRAY)],
+        )
+        .await?;
+    let mut parcels: Vec<Option<Parcel>> = events.iter().map(|_| None).collect();
+    for row in rows {
+        let number = row.get::<_, i64>(0) as usize - 1;
+        if let Some(parcel) = parcels.get_mut(number) {
+            *parcel = Some(to_parcel(&row));
+        }
+    }
+    Ok(parcels)
+}
+
+fn to_parcel(row: &Row) -> Parcel {
+    let text = |column| row.get::<_, Option<String>>(column).map(received);
+    Parcel {
+        source: received(row.get(1)).into(),
+        event_type: text(2),
+        key: received(row.get(3)),
+        received_at: Time::from_micros(row.get(4)),
+        content_type: text(5),
+        body: Bytes::from(row.get::<_, Vec<u8>>(6)),
+    }
+}

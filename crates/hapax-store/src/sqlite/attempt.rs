@@ -1,0 +1,154 @@
+//! What is kept of attempts: how each ended, what was said, and the snapshot that goes along.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hapax_ledger::effect::Repeat;
+use hapax_ledger::lease::Fence;
+use hapax_ledger::outcome::Outcome;
+use hapax_ledger::time::Time;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::effect::Held;
+use super::sql_error;
+use super::writer::Tx;
+use crate::error::StoreError;
+use crate::nouns::{Attempt, Said};
+use crate::outcome_code::OutcomeCode;
+
+/// The attempt under way has ended: it gets a row of its own.
+pub(super) fn end(
+    tx: &Tx<'_>,
+    held: &mut Held,
+    outcome: Outcome,
+    said: &Said,
+) -> Result<(), StoreError> {
+    let record = held.effect.record;
+    let code = OutcomeCode::of(outcome);
+    let nobody: Arc<str> = "".into();
+    tx.db
+        .prepare_cached(
+            "INSERT INTO attempt (effect, fence, generation, number, node, started_at, ended_at, outcome, detail,
+                 retry_after, excerpt, body_bytes, error)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+        )
+        .and_then(|mut insert| {
+            insert.execute(params![
+                held.row,
+                record.fence.as_u64() as i64,
+                record.generation,
+                record.attempts,
+                held.node.as_ref().unwrap_or(&nobody),
+                held.started_at.unwrap_or(tx.now).micros(),
+                tx.now.micros(),
+                code.kind,
+                code.detail,
+                code.retry_after,
+                said.excerpt.as_deref(),
+                said.body_bytes.map(|bytes| bytes as i64),
+                said.error,
+            ])
+        })
+        .map_err(sql_error)?;
+    held.started_at = None;
+    held.effect.last = Some(outcome);
+    Ok(())
+}
+
+/// What a worker says that was fenced off (C2).
+pub(super) fn keep_late(
+    tx: &Tx<'_>,
+    effect: i64,
+    fence: Fence,
+    outcome: Outcome,
+) -> Result<(), StoreError> {
+    let code = OutcomeCode::of(outcome);
+    tx.db
+        .prepare_cached(
+            "UPDATE attempt SET late_at = ?3, late_outcome = ?4, late_detail = ?5
+             WHERE effect = ?1 AND fence = ?2 AND late_at IS NULL",
+        )
+        .and_then(|mut update| {
+            update.execute(params![
+                effect,
+                fence.as_u64() as i64,
+                tx.now.micros(),
+                code.kind,
+                code.detail
+            ])
+        })
+        .map_err(sql_error)?;
+    Ok(())
+}
+
+/// The ended attempts of an effect, oldest first.
+pub(super) fn of_effect(db: &Connection, effect: i64) -> Result<Vec<Attempt>, StoreError> {
+    db.prepare_cached(
+        "SELECT generation, number, fence, node, started_at, ended_at, outcome, detail, retry_after,
+             late_at, late_outcome, late_detail, excerpt, body_bytes, error
+         FROM attempt WHERE effect = ?1 ORDER BY fence",
+    )
+    .and_then(|mut read| read.query_map([effect], to_attempt)?.collect())
+    .map_err(sql_error)
+}
+
+fn to_attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
+    let ended = OutcomeCode {
+        kind: row.get(6)?,
+        detail: row.get(7)?,
+        retry_after: row.get(8)?,
+    };
+    let late_at: Option<i64> = row.get(9)?;
+    let late = OutcomeCode {
+        kind: row.get::<_, Option<i16>>(10)?.unwrap_or(-1),
+        detail: row.get::<_, Option<i16>>(11)?.unwrap_or(-1),
+        retry_after: None,
+    };
+    let excerpt: Option<Vec<u8>> = row.get(12)?;
+    let body_bytes: Option<i64> = row.get(13)?;
+    Ok(Attempt {
+        generation: row.get(0)?,
+        number: row.get(1)?,
+        fence: Fence::from_u64(row.get::<_, i64>(2)? as u64),
+        node: row.get(3)?,
+        started_at: Time::from_micros(row.get(4)?),
+        ended_at: Time::from_micros(row.get(5)?),
+        outcome: ended.outcome(),
+        late: late_at.map(|at| (Time::from_micros(at), late.outcome())),
+        said: Said {
+            excerpt: excerpt.map(Bytes::from),
+            body_bytes: body_bytes.map(|bytes| bytes as u64),
+            error: row.get(14)?,
+        },
+    })
+}
+
+/// The snapshot that went along with an earlier attempt.
+pub(super) fn snapshot(db: &Connection, effect: i64) -> Result<Option<Bytes>, StoreError> {
+    let body: Option<Vec<u8>> = db
+        .prepare_cached("SELECT body FROM snapshot WHERE effect = ?1")
+        .and_then(|mut read| read.query_row([effect], |row| row.get(0)).optional())
+        .map_err(sql_error)?;
+    Ok(body.map(Bytes::from))
+}
+
+/// Keeps a snapshot. The first one stays, unless the effect sets a state that a newer one describes better.
+pub(super) fn keep_snapshot(
+    db: &Connection,
+    held: &Held,
+    snapshot: &Bytes,
+) -> Result<(), StoreError> {
+    let statement = match held.effect.record.repeat {
+        Repeat::Converges => {
+            "INSERT INTO snapshot (effect, body) VALUES (?1, ?2)
+             ON CONFLICT (effect) DO UPDATE SET body = excluded.body"
+        }
+        Repeat::Keyed | Repeat::Once => {
+            "INSERT INTO snapshot (effect, body) VALUES (?1, ?2) ON CONFLICT (effect) DO NOTHING"
+        }
+    };
+    db.prepare_cached(statement)
+        .and_then(|mut insert| insert.execute(params![held.row, &snapshot[..]]))
+        .map_err(sql_error)?;
+    Ok(())
+}

@@ -1,0 +1,142 @@
+//! Gates: which effects others keep from being claimed. A pending effect's gate is always what the ledger makes of the rest;
+//! here it is brought level after each change, where somebody waits for what changed.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use hapax_ledger::effect::EffectState;
+use hapax_ledger::event::EventStatus;
+use hapax_ledger::order::{self, ChainPlace, Gate};
+use hapax_ledger::status::Hold;
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::effect::{self, Held, PLACE_BITS};
+use super::{chain, sql_error};
+use crate::error::StoreError;
+
+/// Lanes in which a gate opened.
+pub(super) type Opened = BTreeSet<Arc<str>>;
+
+/// The gate of an effect that nobody holds. What it comes after and is gone had ended long ago.
+pub(super) fn of(db: &Connection, held: &Held) -> Result<Gate, StoreError> {
+    let mut states = Vec::with_capacity(held.after.len());
+    for row in &held.after {
+        states.extend(state_of(db, *row)?);
+    }
+    let place = match (&held.effect.order, &held.place) {
+        (Some(order), Some(place)) if order.serial => {
+            match chain::nearest_before(db, place, held.row)? {
+                Some(_) => ChainPlace::Behind,
+                None => ChainPlace::First,
+            }
+        }
+        _ => ChainPlace::Free,
+    };
+    Ok(order::gate(held.effect.gate, states, place))
+}
+
+fn state_of(db: &Connection, row: i64) -> Result<Option<EffectState>, StoreError> {
+    let code: Option<u8> = db
+        .prepare_cached("SELECT state FROM effect WHERE seq = ?1")
+        .and_then(|mut read| read.query_row([row], |row| row.get(0)).optional())
+        .map_err(sql_error)?;
+    Ok(code.map(|code| EffectState::from_code(code).unwrap_or(EffectState::Uncertain)))
+}
+
+/// Writes an effect's gate.
+pub(super) fn set(db: &Connection, row: i64, gate: Gate) -> Result<(), StoreError> {
+    db.prepare_cached("UPDATE effect SET gate = ?2 WHERE seq = ?1 AND gate <> ?2")
+        .and_then(|mut update| update.execute(params![row, gate.code()]))
+        .map_err(sql_error)?;
+    Ok(())
+}
+
+/// An effect's state has changed: brings the gates of those that wait for it level, and the status of the events that call for
+/// it (D7).
+pub(super) fn state_changed(
+    db: &Connection,
+    held: &Held,
+    before: EffectState,
+    opened: &mut Opened,
+) -> Result<(), StoreError> {
+    let first = held.row >> PLACE_BITS;
+    let linked: Vec<i64> = db
+        .prepare_cached("SELECT event FROM effect_link WHERE effect = ?1 AND event <> ?2")
+        .and_then(|mut read| {
+            read.query_map([held.row, first], |row| row.get(0))?
+                .collect()
+        })
+        .map_err(sql_error)?;
+    for event in [first].into_iter().chain(linked) {
+        let effects = effect::of_event(db, event)?;
+        set_status(db, event, status(&effects))?;
+        for other in &effects {
+            if other.after.contains(&held.row) {
+                settle(db, other, opened)?;
+            }
+        }
+    }
+    settle_chain(db, held, before, opened)
+}
+
+/// The next one of its chain may go once this one has ended, and waits again if this one came back.
+fn settle_chain(
+    db: &Connection,
+    held: &Held,
+    before: EffectState,
+    opened: &mut Opened,
+) -> Result<(), StoreError> {
+    let Some(place) = &held.place else {
+        return Ok(());
+    };
+    let next = match (is_live(before), is_live(held.effect.record.state)) {
+        (true, false) => chain::first_after(db, place, i64::MIN)?,
+        (false, true) => chain::first_after(db, place, held.row)?,
+        (true, true) | (false, false) => None,
+    };
+    match next {
+        Some(next) => settle(db, &next, opened),
+        None => Ok(()),
+    }
+}
+
+/// Brings one gate level. One that somebody holds is not closed any more.
+fn settle(db: &Connection, held: &Held, opened: &mut Opened) -> Result<(), StoreError> {
+    if held.effect.record.state != EffectState::Pending {
+        return Ok(());
+    }
+    let gate = of(db, held)?;
+    if gate != held.effect.gate {
+        set(db, held.row, gate)?;
+        if gate == Gate::Open {
+            opened.insert(held.effect.lane.clone());
+        }
+    }
+    Ok(())
+}
+
+/// Has an effect that stands there not ended?
+pub(super) const fn is_live(state: EffectState) -> bool {
+    match state {
+        EffectState::Pending | EffectState::Claimed | EffectState::Uncertain => true,
+        EffectState::Done | EffectState::Dead | EffectState::Skipped => false,
+    }
+}
+
+/// Where an event stands that has these effects and waits for no person (D7).
+pub(super) fn status(effects: &[Held]) -> EventStatus {
+    let states = effects
+        .iter()
+        .map(|held| (held.effect.record.state, held.effect.record.skip));
+    EventStatus::of_effects(states, Hold::Free)
+}
+
+/// Writes an event's status; one that waits for a person does so whatever its effects say.
+fn set_status(db: &Connection, event: i64, status: EventStatus) -> Result<(), StoreError> {
+    db.prepare_cached(
+        "UPDATE event SET status = ?2 WHERE seq = ?1 AND review_code IS NULL AND status <> ?2",
+    )
+    .and_then(|mut update| update.execute(params![event, status.code()]))
+    .map_err(sql_error)?;
+    Ok(())
+}

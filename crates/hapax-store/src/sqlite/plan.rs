@@ -1,0 +1,190 @@
+//! Planning: the effects of a new event become rows, or links to rows that are there.
+
+use hapax_ledger::claim::born_started;
+use hapax_ledger::effect::EffectRecord;
+use hapax_ledger::order::Gate;
+use hapax_ledger::time::Time;
+use rusqlite::{Connection, params};
+
+use super::accept::event_id;
+use super::effect::{self, Held, InChain, PLACE_BITS, effect_id};
+use super::writer::Tx;
+use super::{chain, gate, sql_error};
+use crate::error::{StoreError, StoreErrorKind};
+use crate::nouns::{Claimed, EFFECTS_PER_EVENT_MAX, Effect, NewEffect, NewEvent};
+use crate::order_code::life_code;
+
+/// The event that effects are planned for.
+#[derive(Clone, Copy)]
+pub(super) struct Planning<'a> {
+    pub(super) at: Time,
+    pub(super) row: i64,
+    pub(super) event: &'a NewEvent,
+}
+
+/// Plans the effects of a new event: each is inserted, or linked where its key exists already (D6).
+pub(super) fn plan(
+    tx: &mut Tx<'_>,
+    planning: Planning<'_>,
+) -> Result<Vec<Option<Claimed>>, StoreError> {
+    let effects = &planning.event.effects;
+    if effects.len() > EFFECTS_PER_EVENT_MAX {
+        return Err(StoreError::new(
+            StoreErrorKind::Unavailable,
+            "an event calls for more effects than fit",
+        ));
+    }
+    let mut claims = Vec::with_capacity(effects.len());
+    let mut rows = Vec::with_capacity(effects.len());
+    let mut following = Vec::new();
+    for (place, new) in effects.iter().enumerate() {
+        let known = tx
+            .group
+            .find(tx.index, new.key_hash)?
+            .map(|row| effect::read(tx.db, row))
+            .transpose()?
+            .flatten();
+        match known.filter(|known| known.effect.name == new.name && known.effect.key == new.key) {
+            Some(known) => {
+                link(tx.db, known.row, planning.row)?;
+                rows.push(known.row);
+                claims.push(None);
+            }
+            None => {
+                let row = (planning.row << PLACE_BITS) | place as i64;
+                rows.push(row);
+                claims.push(insert(tx, planning, row, new)?);
+                if !new.after.is_empty() {
+                    following.push((row, new));
+                }
+            }
+        }
+    }
+    // What comes first may stand later in the plan, so all have to be there before any can be named.
+    for (row, new) in following {
+        let after = new.after.iter();
+        let named = after.filter_map(|place| rows.get(usize::from(*place)).copied());
+        comes_after(tx.db, row, named.collect())?;
+    }
+    Ok(claims)
+}
+
+fn link(db: &Connection, effect: i64, event: i64) -> Result<(), StoreError> {
+    db.prepare_cached(
+        "INSERT INTO effect_link (effect, event) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+    )
+    .and_then(|mut insert| insert.execute([effect, event]))
+    .map_err(sql_error)?;
+    Ok(())
+}
+
+/// Says what an effect comes after, now that all of it is there, and sets its gate.
+fn comes_after(db: &Connection, row: i64, after: Vec<i64>) -> Result<(), StoreError> {
+    db.prepare_cached("UPDATE effect SET after = ?2 WHERE seq = ?1")
+        .and_then(|mut update| update.execute(params![row, effect::pack_rows(&after)]))
+        .map_err(sql_error)?;
+    let Some(held) = effect::read(db, row)? else {
+        return Ok(());
+    };
+    gate::set(db, row, gate::of(db, &held)?)
+}
+
+fn insert(
+    tx: &mut Tx<'_>,
+    planning: Planning<'_>,
+    row: i64,
+    new: &NewEffect,
+) -> Result<Option<Claimed>, StoreError> {
+    let planned = EffectRecord::planned(new.repeat, new.not_before);
+    let now = tx.now;
+    let may_wait = !new.after.is_empty() || new.order.is_some();
+    let born = new.born.as_ref().filter(|_| !may_wait).and_then(|born| {
+        born_started(&planned, now, tx.group.epoch(), born.lease)
+            .map(|record| (record, born.node.clone()))
+    });
+    let is_born = born.is_some();
+    let (record, node) = born.map_or((planned, None), |(record, node)| (record, Some(node)));
+    let event_type = planning.event.event_type.as_deref().unwrap_or_default();
+    let place = match &new.order {
+        None => None,
+        Some(order) => Some(chain::join(tx.db, &new.name, order, event_type)?),
+    };
+    let mut held = Held {
+        row,
+        at: planning.at,
+        effect: Effect {
+            id: effect_id(planning.at, row),
+            event: event_id(planning.at, planning.row),
+            name: new.name.clone(),
+            key: new.key.clone(),
+            lane: new.lane.clone(),
+            record,
+            gate: Gate::Open,
+            order: new.order.clone(),
+            last: None,
+        },
+        attempts_max: new.attempts_max,
+        started_at: node.as_ref().map(|_| now),
+        node,
+        after: Vec::new(),
+        place,
+    };
+    if may_wait {
+        // What comes after others gets its gate when all of the plan is there.
+        held.effect.gate = match new.after.is_empty() {
+            true => gate::of(tx.db, &held)?,
+            false => Gate::Waiting,
+        };
+    }
+    write_new(tx.db, &held, new)?;
+    tx.group.take(new.key_hash, row);
+    Ok(is_born.then_some(Claimed {
+        effect: held.effect,
+        snapshot: None,
+    }))
+}
+
+fn write_new(db: &Connection, held: &Held, new: &NewEffect) -> Result<(), StoreError> {
+    let record = &held.effect.record;
+    let order = held.effect.order.as_ref();
+    let place: Option<&InChain> = held.place.as_ref();
+    db.prepare_cached(
+        "INSERT INTO effect (seq, at, name, key, key_hash, lane, attempts_max, repeat, state, generation, attempts,
+             pass_from, fence, lease_until, next_at, started, ambiguous, skip, node, started_at, gate,
+             chain, entity, serial, version, life_step, snapshot, review, ended_by, released)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 1, ?10, 0, ?11, ?12, ?13, ?14, 0, NULL, ?15, ?16, ?17,
+             ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26)",
+    )
+    .and_then(|mut insert| {
+        insert.execute(params![
+            held.row,
+            held.at.micros(),
+            new.name,
+            new.key,
+            new.key_hash.bytes(),
+            new.lane,
+            new.attempts_max,
+            record.repeat.code(),
+            record.state.code(),
+            record.attempts,
+            record.fence.as_u64() as i64,
+            record.lease_until.micros(),
+            record.next_attempt_at.micros(),
+            record.started,
+            held.node,
+            held.started_at.map(Time::micros),
+            held.effect.gate.code(),
+            place.map(|place| place.chain),
+            order.map(|order| order.entity.as_str()),
+            order.map(|order| order.serial),
+            order.and_then(|order| order.version.as_deref()),
+            order.map(|order| life_code(order.life_step)),
+            order.map(|order| order.snapshot),
+            order.map(|order| order.review),
+            place.and_then(|place| place.ended_by.as_deref()),
+            place.map(|place| place.released),
+        ])
+    })
+    .map_err(sql_error)?;
+    Ok(())
+}

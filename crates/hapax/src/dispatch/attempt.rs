@@ -1,0 +1,395 @@
+//! One attempt, from the claim to its settlement.
+//!
+//! The order is the promise: the start is durable before a byte leaves (D1), and whatever comes back is settled under the fence of
+//! this very claim (C2). Between the two nothing of the ledger is held but a lease, which is kept alive.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use hapax_ledger::outcome::{Lost, NotSent, Outcome};
+use hapax_ledger::time::Span;
+use hapax_ledger::transition::Did;
+use hapax_store::StoreError;
+use hapax_store::nouns::{Advanced, Move, Moved, Review, Said, Settlement};
+
+use super::ask;
+use super::dispatcher::{Shared, lock};
+use super::job::Job;
+use super::request::{self, EffectPart, EffectRequest, EventPart};
+use super::sender::Sent;
+use super::shards::Hold;
+use super::target::Target;
+use crate::config::BodyForm;
+use crate::{clock, entropy};
+
+/// The review code of an effect whose review condition holds over the snapshot.
+const ASKED: &str = "H0222";
+/// A claim without a target goes back for so long: the config may name it again at any time.
+const NO_TARGET_WAIT: Span = Span::from_secs(60);
+/// Pauses between tries to settle while the store cannot be reached.
+const SETTLE_PAUSE_MIN: Duration = Duration::from_millis(50);
+/// The longest of them.
+const SETTLE_PAUSE_MAX: Duration = Duration::from_secs(2);
+
+/// May it be sent?
+enum Ready {
+    /// Yes: the start is durable.
+    Go,
+    /// It ends here, with this.
+    Ends(Sent),
+    /// Not now, or not by us: the ledger has it.
+    Not,
+}
+
+impl Shared {
+    /// Carries one claim out. The lane counts it as under way until the end.
+    pub(super) async fn carry(self: Arc<Self>, lane: Arc<str>, job: Job) {
+        let slot = Slot {
+            shared: self.clone(),
+            lane,
+            outcome: None,
+        };
+        let target = self.targets.load().get(&job.effect.name).cloned();
+        match target {
+            Some(target) => self.carry_to(&target, job, slot).await,
+            None => self.give_back(&job, NO_TARGET_WAIT).await,
+        }
+    }
+
+    async fn carry_to(&self, target: &Target, mut job: Job, mut slot: Slot) {
+        let lag = clock::tick().saturating_duration_since(job.due);
+        let sent = match self.prepare(target, &mut job).await {
+            Ok(Ready::Go) => self.send(target, &mut job).await,
+            Ok(Ready::Ends(sent)) => sent,
+            Ok(Ready::Not) => return,
+            Err(error) => {
+                // Nothing has left. If the start is durable after all, the claim's end makes it known.
+                tracing::warn!(%error, effect = %job.effect.id, "an attempt could not be started");
+                return;
+            }
+        };
+        self.metrics
+            .effects
+            .attempt(&job.effect.lane, sent.outcome, lag, sent.duration);
+        slot.outcome = Some(sent.outcome);
+        self.settle(target, &job, sent).await;
+    }
+
+    /// Everything before the first byte.
+    async fn prepare(&self, target: &Target, job: &mut Job) -> Result<Ready, StoreError> {
+        if job.effect.record.started {
+            return self.still_ours(target, job).await;
+        }
+        let current = target.effect.rule.repeat;
+        if job.effect.record.repeat.stricter(current) != job.effect.record.repeat {
+            match self.advance(job, Move::Tighten(current)).await?.moved {
+                Moved::Done(change) if change.did == Did::Tightened => {
+                    job.effect.record = change.next;
+                }
+                moved => return Ok(self.not_started(job, &moved)),
+            }
+        }
+        let missing = match self.snapshot(target, job).await {
+            Snapshot::Here => None,
+            Snapshot::Missing(sent) => Some(sent),
+            Snapshot::Review(review) => {
+                let moved = self.advance(job, Move::Review(review)).await?.moved;
+                return Ok(self.not_started(job, &moved));
+            }
+        };
+        match self
+            .advance(job, Move::Start(job.snapshot.clone()))
+            .await?
+            .moved
+        {
+            Moved::Done(change) => job.effect.record = change.next,
+            moved => return Ok(self.not_started(job, &moved)),
+        }
+        match missing {
+            Some(sent) => Ok(Ready::Ends(sent)),
+            None => self.still_ours(target, job).await,
+        }
+    }
+
+    /// A worker starts nothing that it cannot finish within its lease, or keep alive until it is finished (C4).
+    async fn still_ours(&self, target: &Target, job: &mut Job) -> Result<Ready, StoreError> {
+        let needed = target.timeout.min(self.lease_length() / 2);
+        let now = clock::tick();
+        if job.held_until.saturating_duration_since(now) > needed {
+            return Ok(Ready::Go);
+        }
+        match self.extend(job, now).await?.moved {
+            Moved::Done(_) => Ok(Ready::Go),
+            moved => Ok(self.not_started(job, &moved)),
+        }
+    }
+
+    async fn extend(&self, job: &mut Job, now: Instant) -> Result<Advanced, StoreError> {
+        let extended = self.advance(job, Move::Extend(self.lease)).await?;
+        if matches!(extended.moved, Moved::Done(_)) {
+            job.held_until = now + self.lease_length();
+        }
+        Ok(extended)
+    }
+
+    fn not_started(&self, job: &Job, moved: &Moved) -> Ready {
+        let effect = &job.effect;
+        match moved {
+            Moved::Stale(_) => {
+                self.metrics.effects.settled(&effect.lane, "skipped", None);
+                tracing::info!(effect = %effect.id, name = %effect.name, key = %effect.key, "stale: something newer was sent");
+            }
+            Moved::Done(change) if change.did == Did::Uncertain => {
+                self.metrics
+                    .effects
+                    .settled(&effect.lane, "uncertain", None);
+                self.ask_probe(effect);
+            }
+            Moved::Review(_) | Moved::Done(_) | Moved::Waits(_) => {
+                tracing::info!(effect = %effect.id, name = %effect.name, key = %effect.key, ?moved, "not sent for now");
+            }
+            Moved::Refused(rejected) => {
+                tracing::warn!(effect = %effect.id, %rejected, "the claim is not ours any more");
+            }
+            Moved::NoEffect => tracing::warn!(effect = %effect.id, "the effect is gone"),
+        }
+        Ready::Not
+    }
+
+    /// Sends, and keeps the lease alive as long as that takes.
+    async fn send(&self, target: &Target, job: &mut Job) -> Sent {
+        let outgoing = request::build(parts(target, job));
+        let mut sending = std::pin::pin!(self.sender.send(outgoing));
+        let beat = self.lease_length() / 3;
+        loop {
+            match tokio::time::timeout(beat, &mut sending).await {
+                Ok(sent) => return sent,
+                Err(_) => {
+                    let now = clock::tick();
+                    let ours = match self.extend(job, now).await {
+                        Ok(extended) => matches!(extended.moved, Moved::Done(_)),
+                        // Unheard: what we were given still holds.
+                        Err(_) => clock::tick() + beat < job.held_until,
+                    };
+                    let held = lock(&self.shards).hold(target.shard, clock::tick() + beat);
+                    if !ours || held == Hold::NotOurs {
+                        // Dropping it ends the request: nobody may go on beyond the lease.
+                        return lost_lease();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Says how it ended, as often as it takes.
+    async fn settle(&self, target: &Target, job: &Job, sent: Sent) {
+        let jitter = entropy::jitter();
+        let next = job
+            .effect
+            .record
+            .next_after(sent.outcome, &target.effect.retry, jitter);
+        let (outcome, error) = (sent.outcome, sent.error.clone());
+        let settlement = Settlement {
+            outcome,
+            next,
+            said: said(sent),
+        };
+        let mut pause = SETTLE_PAUSE_MIN;
+        loop {
+            match self.advance(job, Move::Settle(settlement.clone())).await {
+                Ok(advanced) => {
+                    self.settled(target, job, outcome, error.as_deref(), &advanced.moved);
+                    return;
+                }
+                Err(error) => {
+                    tracing::warn!(%error, effect = %job.effect.id, "an attempt could not be settled; trying again");
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(SETTLE_PAUSE_MAX);
+                }
+            }
+        }
+    }
+
+    /// A claim that was born started and cannot be sent.
+    pub(super) async fn not_sent(&self, job: Job) {
+        let target = self.targets.load().get(&job.effect.name).cloned();
+        let Some(target) = target else {
+            // Its lease ends, and it is seen waiting for a target.
+            return;
+        };
+        let sent = Sent {
+            outcome: Outcome::NotSent {
+                why: NotSent::Breaker,
+            },
+            excerpt: None,
+            error: Some("its target only fails at the moment".to_owned()),
+            duration: Duration::ZERO,
+        };
+        self.settle(&target, &job, sent).await;
+    }
+
+    /// Gives an unstarted claim back.
+    pub(super) async fn give_back(&self, job: &Job, wait: Span) {
+        match self.advance(job, Move::Release(wait)).await {
+            Ok(_) if wait == Span::ZERO => {
+                let due = self.drift.theirs(clock::tick());
+                self.hear([(job.effect.lane.clone(), due)]);
+            }
+            Ok(_) => {}
+            Err(error) => {
+                tracing::debug!(%error, effect = %job.effect.id, "a claim could not be given back; its lease ends");
+            }
+        }
+    }
+
+    /// Moves an effect, and passes on what that set free.
+    async fn advance(&self, job: &Job, what: Move) -> Result<Advanced, StoreError> {
+        let (id, fence) = (job.effect.id, job.effect.record.fence);
+        let advanced = self.store.advance(id, fence, what).await?;
+        self.opened(&advanced);
+        Ok(advanced)
+    }
+
+    /// Passes on what a move set free.
+    pub(super) fn opened(&self, advanced: &Advanced) {
+        if !advanced.opened.is_empty() {
+            let now = self.drift.theirs(clock::tick());
+            let opened = advanced.opened.iter().map(|lane| (lane.clone(), now));
+            self.hear(opened.collect::<Vec<_>>());
+        }
+    }
+
+    /// Fetches the snapshot that goes along. One that was frozen stays, unless the effect converges.
+    async fn snapshot(&self, target: &Target, job: &mut Job) -> Snapshot {
+        let wanted = job
+            .effect
+            .order
+            .as_ref()
+            .is_some_and(|order| order.snapshot);
+        let frozen = job.snapshot.is_some()
+            && job.effect.record.repeat != hapax_ledger::effect::Repeat::Converges;
+        let Some(reconcile) = target.reconcile.as_ref().filter(|_| wanted && !frozen) else {
+            return Snapshot::Here;
+        };
+        let body = &job.parcel.body;
+        let fetched = match reconcile.url_for(body) {
+            Ok(url) => {
+                let get = ask::get(url, reconcile.headers.clone(), target.timeout);
+                ask::snapshot(&self.sender.send(get).await)
+            }
+            Err(error) => Err(error.to_string()),
+        };
+        match fetched {
+            Ok(snapshot) if target.effect.review_with_snapshot(body, &snapshot) => {
+                Snapshot::Review(Review {
+                    code: ASKED.into(),
+                    message: format!(
+                        "the order of effect `{}` asks for a person: its review condition holds over payload and snapshot",
+                        job.effect.name
+                    ),
+                })
+            }
+            Ok(snapshot) => {
+                job.snapshot = Some(snapshot);
+                Snapshot::Here
+            }
+            Err(error) => Snapshot::Missing(no_snapshot(&error)),
+        }
+    }
+}
+
+/// The state that goes along.
+enum Snapshot {
+    /// Fetched, frozen, or not wanted.
+    Here,
+    /// Could not be fetched.
+    Missing(Sent),
+    /// It asks for a person.
+    Review(Review),
+}
+
+fn no_snapshot(error: &str) -> Sent {
+    Sent {
+        outcome: Outcome::NotSent {
+            why: NotSent::Snapshot,
+        },
+        excerpt: None,
+        error: Some(format!("the snapshot could not be fetched: {error}")),
+        duration: Duration::ZERO,
+    }
+}
+
+fn lost_lease() -> Sent {
+    Sent {
+        outcome: Outcome::Lost {
+            why: Lost::LostLease,
+        },
+        excerpt: None,
+        error: Some("the lease ran out during the request".to_owned()),
+        duration: Duration::ZERO,
+    }
+}
+
+fn said(sent: Sent) -> Said {
+    let (excerpt, body_bytes): (Option<Bytes>, Option<u64>) = match sent.excerpt {
+        Some(excerpt) => (
+            Some(excerpt.bytes).filter(|bytes| !bytes.is_empty()),
+            excerpt.size_bytes,
+        ),
+        None => (None, None),
+    };
+    Said {
+        excerpt,
+        body_bytes,
+        error: sent.error,
+    }
+}
+
+fn parts<'a>(target: &'a Target, job: &'a Job) -> EffectRequest<'a> {
+    let (effect, parcel) = (&job.effect, &job.parcel);
+    EffectRequest {
+        url: target.effect.url.uri().clone(),
+        timeout: target.timeout,
+        headers: &target.effect.headers,
+        signer: target.signer.as_ref(),
+        secrets: target.secrets.clone(),
+        body_mode: match target.effect.body {
+            BodyForm::Raw => request::BodyMode::Raw,
+            BodyForm::Envelope => request::BodyMode::Envelope,
+        },
+        event: EventPart {
+            id: effect.event,
+            source: &parcel.source,
+            event_type: parcel.event_type.as_deref(),
+            key: &parcel.key,
+            received_at: parcel.received_at,
+            content_type: parcel.content_type.as_deref(),
+            body: &parcel.body,
+        },
+        effect: EffectPart {
+            id: effect.id,
+            name: &effect.name,
+            key: &effect.key,
+            generation: effect.record.generation,
+            attempt: effect.record.attempts,
+            repeat: effect.record.repeat,
+        },
+        snapshot: job.snapshot.as_deref(),
+        now: clock::now(),
+    }
+}
+
+/// A place among the requests under way; dropped, it is free for the next.
+struct Slot {
+    shared: Arc<Shared>,
+    lane: Arc<str>,
+    outcome: Option<Outcome>,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        lock(&self.shared.lanes).finished(&self.lane, self.outcome, clock::tick());
+        self.shared.work.notify_one();
+    }
+}

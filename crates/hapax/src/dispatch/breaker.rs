@@ -1,0 +1,138 @@
+//! A breaker: a target that only fails is left alone for a while, then tried with one request at a time.
+//!
+//! What opens it is silence and breakdown, never a refusal: a target that answers 4xx is well, and says so.
+
+use std::time::{Duration, Instant};
+
+use hapax_ledger::outcome::{Evidence, Outcome, classify};
+
+/// Failures in a row that open it. More than a target's restart costs at ordinary concurrency.
+const FAILURES_MAX: u32 = 10;
+/// How long it stays open at first.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+/// The longest pause: a target that is back is noticed at most so much later.
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+
+/// What may be sent to a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Allowed {
+    /// As much as it takes.
+    All,
+    /// One request, to see whether it is back.
+    One,
+    /// Nothing before this.
+    NothingUntil(Instant),
+}
+
+/// The state of one target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Breaker {
+    failures: u32,
+    pause: Duration,
+    open_until: Option<Instant>,
+}
+
+impl Default for Breaker {
+    fn default() -> Breaker {
+        Breaker {
+            failures: 0,
+            pause: PAUSE_MIN,
+            open_until: None,
+        }
+    }
+}
+
+impl Breaker {
+    /// What may be sent now.
+    pub fn allowed(&self, now: Instant) -> Allowed {
+        match self.open_until {
+            None => Allowed::All,
+            Some(until) if now < until => Allowed::NothingUntil(until),
+            Some(_) => Allowed::One,
+        }
+    }
+
+    /// Is it closed, so that the ordinary way is open?
+    pub fn is_closed(&self) -> bool {
+        self.open_until.is_none()
+    }
+
+    /// An attempt came back with this.
+    pub fn note(&mut self, outcome: Outcome, now: Instant) {
+        match classify(outcome) {
+            Evidence::Applied | Evidence::Refused { .. } => *self = Breaker::default(),
+            Evidence::NotApplied | Evidence::Ambiguous => self.fail(now),
+        }
+    }
+
+    fn fail(&mut self, now: Instant) {
+        self.failures = self.failures.saturating_add(1);
+        match self.open_until {
+            None if self.failures >= FAILURES_MAX => self.open_until = Some(now + self.pause),
+            // The trial failed: wait longer. What was under way when it opened changes nothing.
+            Some(until) if now >= until => {
+                self.pause = (self.pause * 2).min(PAUSE_MAX);
+                self.open_until = Some(now + self.pause);
+            }
+            None | Some(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hapax_ledger::outcome::Lost;
+
+    use super::*;
+
+    const SILENT: Outcome = Outcome::Lost { why: Lost::Timeout };
+
+    fn answered(status: u16) -> Outcome {
+        Outcome::Answered {
+            status,
+            retry_after: None,
+        }
+    }
+
+    #[test]
+    fn it_opens_after_failures_in_a_row_and_closes_with_the_first_answer() {
+        let start = crate::clock::tick();
+        let mut breaker = Breaker::default();
+        for _ in 0..FAILURES_MAX - 1 {
+            breaker.note(SILENT, start);
+        }
+        assert_eq!(breaker.allowed(start), Allowed::All);
+        breaker.note(answered(500), start);
+        let until = start + PAUSE_MIN;
+        assert_eq!(breaker.allowed(start), Allowed::NothingUntil(until));
+        assert_eq!(breaker.allowed(until), Allowed::One);
+        breaker.note(SILENT, until);
+        let later = until + PAUSE_MIN * 2;
+        assert_eq!(breaker.allowed(until), Allowed::NothingUntil(later));
+        breaker.note(answered(404), later);
+        assert_eq!(breaker.allowed(later), Allowed::All);
+    }
+
+    #[test]
+    fn refusals_never_open_it() {
+        let start = crate::clock::tick();
+        let mut breaker = Breaker::default();
+        for _ in 0..100 {
+            breaker.note(answered(422), start);
+        }
+        assert!(breaker.is_closed());
+    }
+
+    #[test]
+    fn its_pauses_end_growing() {
+        let mut now = crate::clock::tick();
+        let mut breaker = Breaker::default();
+        for _ in 0..100 {
+            breaker.note(SILENT, now);
+            if let Allowed::NothingUntil(until) = breaker.allowed(now) {
+                assert!(until - now <= PAUSE_MAX);
+                now = until;
+            }
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! The dispatcher: what the doors tell it, and the loops that carry effects out.
+//!
+//! Three ways lead to an attempt. An effect is *born claimed* in the accept commit and goes out from memory; it is claimed from the
+//! store when its time has come; or it is rescued from a worker that was lost. From the claim on they are the same.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use hapax_ledger::time::{Span, Time};
+use hapax_store::Store;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
+
+use super::drift::Drift;
+use super::lane::Caps;
+use super::lanes::{Lanes, Standing};
+use super::probe::Probes;
+use super::sender::Sender;
+use super::shards::{Hold, Shards};
+use super::target::Targets;
+use crate::clock;
+use crate::metrics::Metrics;
+
+/// How long requests under way may take to end when the server stops. Longer than the usual time-out of a target.
+const DRAIN_WAIT: Duration = Duration::from_secs(15);
+
+/// What a dispatcher is made of.
+pub struct Parts {
+    /// Where the ledger is kept.
+    pub store: Arc<dyn Store>,
+    /// The way out.
+    pub sender: Sender,
+    /// Where effects go.
+    pub targets: Targets,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
+    /// This process, as others see it: a name that no other start of any process has.
+    pub node: Arc<str>,
+    /// How long claims and shards are held.
+    pub lease: Span,
+}
+
+/// Carries effects out.
+#[derive(Clone)]
+pub struct Dispatcher {
+    pub(super) shared: Arc<Shared>,
+}
+
+pub(super) struct Shared {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) sender: Sender,
+    pub(super) targets: ArcSwap<Targets>,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) node: Arc<str>,
+    pub(super) lease: Span,
+    pub(super) lanes: Mutex<Lanes>,
+    pub(super) shards: Mutex<Shards>,
+    pub(super) probes: Mutex<Probes>,
+    pub(super) drift: Drift,
+    /// Something may have become possible: look at the lanes.
+    pub(super) work: Notify,
+    /// The server is stopping: nothing more is claimed.
+    pub(super) closing: AtomicBool,
+    /// The targets have changed: lanes that nobody could send in may be ours now.
+    pub(super) look_anew: AtomicBool,
+    /// Probes may have become due earlier.
+    pub(super) probing: Notify,
+    /// Tasks that carry something out.
+    pub(super) live: watch::Sender<usize>,
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Dispatcher {
+    /// A dispatcher that does nothing before [`Dispatcher::run`].
+    pub fn new(parts: Parts) -> Dispatcher {
+        let shards = parts.store.shards();
+        let shared = Shared {
+            store: parts.store,
+            sender: parts.sender,
+            targets: ArcSwap::from_pointee(parts.targets),
+            metrics: parts.metrics,
+            node: parts.node,
+            lease: parts.lease,
+            lanes: Mutex::new(Lanes::new(shards)),
+            shards: Mutex::new(Shards::default()),
+            probes: Mutex::new(Probes::default()),
+            drift: Drift::new(clock::now(), clock::tick()),
+            work: Notify::new(),
+            closing: AtomicBool::new(false),
+            look_anew: AtomicBool::new(false),
+            probing: Notify::new(),
+            live: watch::Sender::new(0),
+        };
+        Dispatcher {
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// Puts other targets in force; requests under way finish with the old ones.
+    pub fn reload(&self, targets: Targets) {
+        self.shared.targets.store(Arc::new(targets));
+        lock(&self.shared.lanes).look_at_all(clock::tick());
+        self.shared.look_anew.store(true, Ordering::Relaxed);
+        self.shared.work.notify_one();
+    }
+
+    /// Carries effects out until told to stop, then lets what is under way end.
+    pub async fn run(self, mut stopping: watch::Receiver<bool>) {
+        let mut loops = JoinSet::new();
+        loops.spawn(self.shared.clone().look_after_shards());
+        loops.spawn(self.shared.clone().look_after_lanes());
+        loops.spawn(self.shared.clone().listen());
+        loops.spawn(self.shared.clone().probe());
+        loops.spawn(self.shared.clone().count());
+        // An error means that whoever could tell us to stop is gone.
+        let _ = stopping.wait_for(|stop| *stop).await;
+        loops.shutdown().await;
+        self.shared.drain().await;
+    }
+}
+
+impl Shared {
+    /// May this node send in a lane, and how much?
+    pub(super) fn standing(&self, lane: &str, now: Instant) -> Standing {
+        let targets = self.targets.load();
+        let Some(target) = targets.get(lane) else {
+            return Standing::NotOurs;
+        };
+        // Nothing is started that may still be under way when another node takes over: its requests and ours would be more than
+        // the cap (G6). What takes longer is stopped in time; see `attempt`.
+        let needed = target.timeout.min(self.lease_length() / 2);
+        match lock(&self.shards).hold(target.shard, now + needed) {
+            Hold::Ours if self.closing.load(Ordering::Relaxed) => Standing::Closing(target.caps),
+            Hold::Ours => Standing::Ours(target.caps),
+            Hold::Closing => Standing::Closing(target.caps),
+            Hold::NotOurs => Standing::NotOurs,
+        }
+    }
+
+    pub(super) fn caps(&self, lane: &str) -> Option<Caps> {
+        self.targets.load().get(lane).map(|target| target.caps)
+    }
+
+    /// Something in these lanes can be claimed from a time on. Lanes of other nodes: they are told.
+    pub(super) fn hear(&self, lanes: impl IntoIterator<Item = (Arc<str>, Time)>) {
+        let now = clock::tick();
+        let mut elsewhere = Vec::new();
+        for (lane, at) in lanes {
+            match (self.standing(&lane, now), self.caps(&lane)) {
+                (Standing::NotOurs, Some(_)) => elsewhere.push(lane),
+                (Standing::Ours(caps) | Standing::Closing(caps), _) => {
+                    let at = self.drift.local(at);
+                    lock(&self.lanes).hear(&lane, caps, at, now);
+                }
+                // Nobody here knows where to send it. It waits, and is seen waiting.
+                (Standing::NotOurs, None) => {}
+            }
+        }
+        self.work.notify_one();
+        if !elsewhere.is_empty() {
+            let store = self.store.clone();
+            tokio::spawn(async move { store.wake(elsewhere).await });
+        }
+    }
+
+    /// Sends what is in memory, waits for what is under way, and gives the shards to others.
+    async fn drain(self: Arc<Self>) {
+        self.closing.store(true, Ordering::Relaxed);
+        lock(&self.lanes).look_at_all(clock::tick());
+        if tokio::time::timeout(DRAIN_WAIT, self.empty())
+            .await
+            .is_err()
+        {
+            let left = *self.live.borrow();
+            tracing::warn!(
+                left,
+                "requests are still under way; whoever starts next finds them in the ledger"
+            );
+        }
+        if let Err(error) = self.store.leave(&self.node).await {
+            tracing::debug!(%error, "the shards are free once the lease ends");
+        }
+    }
+
+    /// Until nothing is in memory.
+    async fn empty(self: &Arc<Self>) {
+        let mut live = self.live.subscribe();
+        loop {
+            let work = self.work.notified();
+            self.step();
+            if *live.borrow_and_update() == 0 && lock(&self.lanes).is_idle() {
+                return;
+            }
+            tokio::select! {
+                () = work => {}
+                _ = live.changed() => {}
+            }
+        }
+    }
+
+    /// A task that counts while it lives.
+    pub(super) fn spawn(self: &Arc<Self>, work: impl Future<Output = ()> + Send + 'static) {
+        self.live.send_modify(|live| *live += 1);
+        let guard = Live(self.clone());
+        tokio::spawn(async move {
+            work.await;
+            drop(guard);
+        });
+    }
+}
+
+/// Counts a task, also if it ends in a panic.
+struct Live(Arc<Shared>);
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.0.live.send_modify(|live| *live -= 1);
+    }
+}

@@ -1,0 +1,226 @@
+//! One lane: what waits in it, what is under way, and how much more it may take. No clock and no I/O of its own.
+//!
+//! Everything that counts towards the cap is counted here: requests under way, claims that wait in memory, slots promised to
+//! arrivals that are being committed, and claims that are being asked for. Their sum never exceeds what the lane may hold, and
+//! requests under way never exceed its cap (G6).
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use hapax_ledger::outcome::Outcome;
+
+use super::breaker::{Allowed, Breaker};
+use super::job::Job;
+use super::rate::Rate;
+
+/// Claims that may wait in memory for each request that may be under way. A few, so that a slot that becomes free is filled at once;
+/// not many, since a claim in memory is nobody else's.
+const WAITING_PER_SLOT: u32 = 3;
+/// The pause after the store had nothing to claim although something seemed due: its clock is not ours.
+const EMPTY_PAUSE: Duration = Duration::from_millis(20);
+/// The pause after the store could not be asked.
+const FAILED_PAUSE: Duration = Duration::from_millis(500);
+
+/// How much a lane may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caps {
+    /// Requests under way at a time.
+    pub concurrency: u32,
+    /// Requests a second.
+    pub rate: Option<u32>,
+}
+
+/// One lane.
+pub struct Lane {
+    caps: Caps,
+    rate: Option<Rate>,
+    breaker: Breaker,
+    in_flight: u32,
+    promised: u32,
+    asked: u32,
+    waiting: VecDeque<Job>,
+    /// When the earliest effect that the store has for this lane is due, as far as we know.
+    due: Option<Instant>,
+    /// What was heard while the store was being asked.
+    heard: Option<Instant>,
+    not_before: Option<Instant>,
+}
+
+impl Lane {
+    /// A lane with nothing to do.
+    pub fn new(caps: Caps, now: Instant) -> Lane {
+        Lane {
+            caps,
+            rate: caps.rate.map(|rate| Rate::new(rate, now)),
+            breaker: Breaker::default(),
+            in_flight: 0,
+            promised: 0,
+            asked: 0,
+            waiting: VecDeque::new(),
+            due: None,
+            heard: None,
+            not_before: None,
+        }
+    }
+
+    /// The config's caps may have changed; what is under way stays so.
+    pub fn set_caps(&mut self, caps: Caps, now: Instant) {
+        if self.caps.rate != caps.rate {
+            self.rate = caps.rate.map(|rate| Rate::new(rate, now));
+        }
+        self.caps = caps;
+    }
+
+    /// Is there nothing in memory that the lane could still need?
+    pub fn is_idle(&self) -> bool {
+        self.in_flight + self.promised + self.asked == 0 && self.waiting.is_empty()
+    }
+
+    /// Requests under way.
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    /// Nothing in memory, nothing known to be due, and no trouble to remember.
+    pub fn is_forgettable(&self) -> bool {
+        self.is_idle() && self.due.is_none() && self.breaker.is_closed()
+    }
+
+    fn in_memory(&self) -> u32 {
+        self.in_flight + self.promised + self.asked + self.waiting.len() as u32
+    }
+
+    fn memory_max(&self) -> u32 {
+        self.caps.concurrency * (1 + WAITING_PER_SLOT)
+    }
+
+    /// Promises a slot to an arrival that is being committed. Not while older effects wait in the store: they come first.
+    pub fn promise(&mut self, now: Instant) -> bool {
+        let backlog = self.due.is_some_and(|due| due <= now) || self.asked > 0;
+        let room = self.in_memory() < self.memory_max() && self.breaker.is_closed() && !backlog;
+        self.promised += u32::from(room);
+        room
+    }
+
+    /// The promised slot is not needed any more, or [`Lane::put`] fills it.
+    pub fn unpromise(&mut self) {
+        self.promised = self.promised.saturating_sub(1);
+    }
+
+    /// A claim that we hold.
+    pub fn put(&mut self, job: Job) {
+        self.waiting.push_back(job);
+    }
+
+    /// The next claim to carry out, if the cap, the rate and the breaker allow one. It counts as under way from here on.
+    pub fn next_job(&mut self, now: Instant) -> Option<Job> {
+        if self.waiting.is_empty() || self.slots(now) == 0 {
+            return None;
+        }
+        let job = self.waiting.pop_front()?;
+        self.in_flight += 1;
+        if let Some(rate) = &mut self.rate {
+            rate.take();
+        }
+        Some(job)
+    }
+
+    /// Requests that may start now.
+    fn slots(&mut self, now: Instant) -> u32 {
+        let cap = match self.breaker.allowed(now) {
+            Allowed::All => self.caps.concurrency,
+            Allowed::One => 1,
+            Allowed::NothingUntil(_) => 0,
+        };
+        let free = cap.saturating_sub(self.in_flight);
+        match &mut self.rate {
+            Some(rate) if free > 0 => free.min(rate.room(now)),
+            Some(_) | None => free,
+        }
+    }
+
+    /// How many claims to ask the store for now. While the answer is on its way they count as taken.
+    pub fn ask(&mut self, now: Instant) -> Option<u32> {
+        let due = self.due.is_some_and(|due| due <= now);
+        let early = self.not_before.is_some_and(|at| now < at);
+        if !due || early || self.asked > 0 {
+            return None;
+        }
+        let taken = self.promised + self.waiting.len() as u32;
+        let room = self.slots(now).saturating_sub(taken);
+        (room > 0).then(|| {
+            self.asked = room;
+            self.heard = None;
+            room
+        })
+    }
+
+    /// The store answered: so many claims, and when the next is due.
+    pub fn answered(&mut self, claimed: u32, next: Option<Instant>, now: Instant) {
+        self.asked = 0;
+        self.due = earliest(next, self.heard.take());
+        self.not_before = (claimed == 0).then(|| now + EMPTY_PAUSE);
+    }
+
+    /// The store could not be asked.
+    pub fn unanswered(&mut self, now: Instant) {
+        self.asked = 0;
+        self.due = earliest(self.due, self.heard.take());
+        self.not_before = Some(now + FAILED_PAUSE);
+    }
+
+    /// The store has something for this lane, due then.
+    pub fn hear(&mut self, at: Instant) {
+        self.due = earliest(self.due, Some(at));
+        self.heard = earliest(self.heard, Some(at));
+    }
+
+    /// An attempt came back with this.
+    pub fn finished(&mut self, outcome: Option<Outcome>, now: Instant) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        if let Some(outcome) = outcome {
+            self.breaker.note(outcome, now);
+        }
+    }
+
+    /// Takes what waits in memory although it cannot be sent for now: the breaker has opened.
+    pub fn stranded(&mut self, now: Instant) -> Vec<Job> {
+        match self.breaker.allowed(now) {
+            Allowed::All | Allowed::One => Vec::new(),
+            Allowed::NothingUntil(_) => self.waiting.drain(..).collect(),
+        }
+    }
+
+    /// Takes what waits in memory, and forgets what the store has: the lane is not ours.
+    pub fn give_up(&mut self) -> Vec<Job> {
+        (self.due, self.heard) = (None, None);
+        self.waiting.drain(..).collect()
+    }
+
+    /// When there is something to do again; `None` if not before something happens.
+    pub fn next_look(&self, now: Instant) -> Option<Instant> {
+        let wanted = match (self.waiting.is_empty(), self.due) {
+            (false, _) => now,
+            (true, Some(due)) if self.asked == 0 => self.not_before.map_or(due, |at| at.max(due)),
+            (true, _) => return None,
+        };
+        let cap = match self.breaker.allowed(now) {
+            Allowed::All => self.caps.concurrency,
+            Allowed::One => 1,
+            Allowed::NothingUntil(until) => return Some(until.max(wanted)),
+        };
+        if self.in_flight >= cap {
+            // Whoever finishes looks again.
+            return None;
+        }
+        let rated = self.rate.as_ref().map_or(wanted, Rate::next);
+        Some(rated.max(wanted))
+    }
+}
+
+fn earliest(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}

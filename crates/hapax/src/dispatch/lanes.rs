@@ -1,0 +1,268 @@
+//! All lanes of this node, and which of them have something to do.
+//!
+//! A lane is looked at when something happened to it or when its time has come, never because time passes: ten thousand lanes
+//! that wait for their targets cost nothing.
+
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::Instant;
+
+use hapax_ledger::outcome::Outcome;
+use hapax_store::nouns::{LaneRoom, lane_shard};
+
+use super::job::Job;
+use super::lane::{Caps, Lane};
+
+/// Requests under way over all lanes, beyond which a lane may have one but no second: what the process can keep in memory.
+/// A lane that hangs does not take the last slot from another, since each may always have one.
+const IN_FLIGHT_MAX: u32 = 8_192;
+/// Lanes that one claim asks for at most: a statement of bounded size.
+const LANES_PER_CLAIM_MAX: usize = 256;
+
+/// What to do next.
+#[derive(Default)]
+pub struct Todo {
+    /// Claims to carry out now; each counts as under way.
+    pub start: Vec<(Arc<str>, Job)>,
+    /// Claims to ask the store for, by shard.
+    pub ask: HashMap<u16, Vec<LaneRoom>>,
+    /// Claims that cannot be sent for now.
+    pub stranded: Vec<Job>,
+}
+
+/// What this node may do in a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Send what it has, and claim more.
+    Ours(Caps),
+    /// Send what it has.
+    Closing(Caps),
+    /// Nothing: another node looks after it, or nobody knows where to send.
+    NotOurs,
+}
+
+/// All lanes.
+pub struct Lanes {
+    shards: u16,
+    lanes: HashMap<Arc<str>, Lane>,
+    in_flight: u32,
+    listed: HashSet<Arc<str>>,
+    ready: VecDeque<Arc<str>>,
+    timers: BTreeSet<(Instant, Arc<str>)>,
+    timer_of: HashMap<Arc<str>, Instant>,
+}
+
+impl Lanes {
+    /// No lanes yet.
+    pub fn new(shards: u16) -> Lanes {
+        Lanes {
+            shards,
+            lanes: HashMap::new(),
+            in_flight: 0,
+            listed: HashSet::new(),
+            ready: VecDeque::new(),
+            timers: BTreeSet::new(),
+            timer_of: HashMap::new(),
+        }
+    }
+
+    fn lane(&mut self, name: &Arc<str>, caps: Caps, now: Instant) -> &mut Lane {
+        let lane = self
+            .lanes
+            .entry(name.clone())
+            .or_insert_with(|| Lane::new(caps, now));
+        lane.set_caps(caps, now);
+        lane
+    }
+
+    /// Promises a slot to an arrival that is being committed.
+    pub fn promise(&mut self, name: &Arc<str>, caps: Caps, now: Instant) -> bool {
+        self.lane(name, caps, now).promise(now)
+    }
+
+    /// A promised slot is not needed.
+    pub fn unpromise(&mut self, name: &Arc<str>, now: Instant) {
+        if let Some(lane) = self.lanes.get_mut(name) {
+            lane.unpromise();
+        }
+        self.look_again(name, now);
+    }
+
+    /// A claim fills a promised slot.
+    pub fn fill(&mut self, name: &Arc<str>, job: Job, now: Instant) {
+        if let Some(lane) = self.lanes.get_mut(name) {
+            lane.unpromise();
+            lane.put(job);
+        }
+        self.look_again(name, now);
+    }
+
+    /// The store has something for a lane, due then.
+    pub fn hear(&mut self, name: &Arc<str>, caps: Caps, at: Instant, now: Instant) {
+        self.lane(name, caps, now).hear(at);
+        self.look_again(name, now);
+    }
+
+    /// The store answered for a lane.
+    pub fn answered(
+        &mut self,
+        name: &Arc<str>,
+        jobs: Vec<Job>,
+        next: Option<Instant>,
+        now: Instant,
+    ) {
+        if let Some(lane) = self.lanes.get_mut(name) {
+            lane.answered(jobs.len() as u32, next, now);
+            jobs.into_iter().for_each(|job| lane.put(job));
+        }
+        self.look_again(name, now);
+    }
+
+    /// The store could not be asked for a lane.
+    pub fn unanswered(&mut self, name: &Arc<str>, now: Instant) {
+        if let Some(lane) = self.lanes.get_mut(name) {
+            lane.unanswered(now);
+        }
+        self.look_again(name, now);
+    }
+
+    /// A claim of this lane is not under way any more.
+    pub fn finished(&mut self, name: &Arc<str>, outcome: Option<Outcome>, now: Instant) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        if let Some(lane) = self.lanes.get_mut(name) {
+            lane.finished(outcome, now);
+        }
+        self.look_again(name, now);
+    }
+
+    /// Is anything of this shard in memory?
+    pub fn shard_is_idle(&self, shard: u16) -> bool {
+        self.lanes
+            .iter()
+            .all(|(name, lane)| lane_shard(name, self.shards) != shard || lane.is_idle())
+    }
+
+    /// Is anything at all in memory?
+    pub fn is_idle(&self) -> bool {
+        self.lanes.values().all(Lane::is_idle)
+    }
+
+    /// Requests under way in a lane.
+    pub fn in_flight_of(&self, name: &str) -> u32 {
+        self.lanes.get(name).map_or(0, Lane::in_flight)
+    }
+
+    /// Puts a lane where it will be looked at at the right time, or forgets it.
+    fn look_again(&mut self, name: &Arc<str>, now: Instant) {
+        if let Some(at) = self.timer_of.remove(name) {
+            self.timers.remove(&(at, name.clone()));
+        }
+        let Some(lane) = self.lanes.get(name) else {
+            return;
+        };
+        match lane.next_look(now) {
+            Some(at) if at <= now => self.list(name),
+            Some(at) => {
+                self.timer_of.insert(name.clone(), at);
+                self.timers.insert((at, name.clone()));
+            }
+            None if lane.is_forgettable() && !self.listed.contains(name) => {
+                self.lanes.remove(name);
+            }
+            None => {}
+        }
+    }
+
+    /// Looks at a lane with the next step.
+    fn list(&mut self, name: &Arc<str>) {
+        if self.listed.insert(name.clone()) {
+            self.ready.push_back(name.clone());
+        }
+    }
+
+    /// What there is to do now, lane by lane in turn.
+    pub fn todo(&mut self, now: Instant, standing: impl Fn(&str) -> Standing) -> Todo {
+        while let Some((at, name)) = self.timers.first().cloned() {
+            if at > now {
+                break;
+            }
+            self.look_again(&name, now);
+        }
+        let mut todo = Todo::default();
+        for _ in 0..self.ready.len() {
+            let Some(name) = self.ready.pop_front() else {
+                break;
+            };
+            self.listed.remove(&name);
+            match standing(&name) {
+                Standing::Ours(caps) => {
+                    self.start(&name, caps, now, &mut todo);
+                    self.ask(&name, now, &mut todo);
+                }
+                Standing::Closing(caps) => self.start(&name, caps, now, &mut todo),
+                // Whoever looks after it finds what it has to do in the store.
+                Standing::NotOurs => {
+                    if let Some(lane) = self.lanes.get_mut(&name) {
+                        todo.stranded.extend(lane.give_up());
+                    }
+                }
+            }
+        }
+        todo
+    }
+
+    fn start(&mut self, name: &Arc<str>, caps: Caps, now: Instant, todo: &mut Todo) {
+        let Some(lane) = self.lanes.get_mut(name) else {
+            return;
+        };
+        lane.set_caps(caps, now);
+        todo.stranded.extend(lane.stranded(now));
+        while self.in_flight < IN_FLIGHT_MAX || lane.in_flight() == 0 {
+            let Some(job) = lane.next_job(now) else {
+                break;
+            };
+            self.in_flight += 1;
+            todo.start.push((name.clone(), job));
+        }
+    }
+
+    fn ask(&mut self, name: &Arc<str>, now: Instant, todo: &mut Todo) {
+        let Some(lane) = self.lanes.get_mut(name) else {
+            return;
+        };
+        if self.in_flight >= IN_FLIGHT_MAX && lane.in_flight() > 0 {
+            // Whoever finishes in this lane looks again.
+            return;
+        }
+        let asks = todo.ask.entry(lane_shard(name, self.shards)).or_default();
+        if asks.len() == LANES_PER_CLAIM_MAX {
+            // The statement is full: next time.
+            self.list(name);
+            return;
+        }
+        if let Some(room) = lane.ask(now) {
+            let lane = name.clone();
+            asks.push(LaneRoom { lane, room });
+        }
+        self.look_again(name, now);
+    }
+
+    /// Looks at every lane again: what may be done in them has changed.
+    pub fn look_at_all(&mut self, now: Instant) {
+        let names: Vec<Arc<str>> = self.lanes.keys().cloned().collect();
+        for name in names {
+            self.look_again(&name, now);
+        }
+    }
+
+    /// When to look again if nothing happens before.
+    pub fn next_look(&self, now: Instant) -> Option<Instant> {
+        match self.ready.is_empty() {
+            false => Some(now),
+            true => self.timers.first().map(|(at, _)| *at),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,193 @@
+//! What lanes promise: caps are never exceeded, nobody waits for another's target, nothing that is due is forgotten.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use hapax_ledger::effect::{EffectRecord, Repeat};
+use hapax_ledger::id::{EffectId, EventId, RawId};
+use hapax_ledger::order::Gate;
+use hapax_ledger::outcome::Lost;
+use hapax_ledger::time::Time;
+use hapax_store::nouns::{Effect, Parcel};
+
+use super::*;
+
+const OK: Outcome = Outcome::Answered {
+    status: 200,
+    retry_after: None,
+};
+const SILENT: Outcome = Outcome::Lost { why: Lost::Timeout };
+
+fn caps(concurrency: u32) -> Caps {
+    Caps {
+        concurrency,
+        rate: None,
+    }
+}
+
+fn job(lane: &Arc<str>, now: Instant) -> Job {
+    let at = Time::from_secs(0);
+    let id = RawId::new(at, 0, 1);
+    Job {
+        effect: Effect {
+            id: EffectId(id),
+            event: EventId(id),
+            name: lane.clone(),
+            key: "k".into(),
+            lane: lane.clone(),
+            record: EffectRecord::planned(Repeat::Keyed, at),
+            gate: Gate::Open,
+            order: None,
+            last: None,
+        },
+        parcel: Arc::new(Parcel {
+            source: "s".into(),
+            event_type: None,
+            key: "k".into(),
+            received_at: at,
+            content_type: None,
+            body: Bytes::new(),
+        }),
+        snapshot: None,
+        held_until: now,
+        due: now,
+    }
+}
+
+/// Claims whatever is asked for, as a store that always has more.
+fn claim_all(lanes: &mut Lanes, todo: &Todo, now: Instant) {
+    for room in todo.ask.values().flatten() {
+        let jobs = (0..room.room).map(|_| job(&room.lane, now)).collect();
+        lanes.answered(&room.lane, jobs, Some(now), now);
+    }
+}
+
+/// G6: whatever is promised, claimed and finished, no more than the cap is under way, and the slots are used.
+#[test]
+fn a_cap_is_reached_and_never_exceeded() {
+    let now = crate::clock::tick();
+    let lane: Arc<str> = "lane".into();
+    let mut lanes = Lanes::new(1);
+    let ours = |_: &str| Standing::Ours(caps(3));
+    for round in 0..50 {
+        if lanes.promise(&lane, caps(3), now) {
+            lanes.fill(&lane, job(&lane, now), now);
+        }
+        lanes.hear(&lane, caps(3), now, now);
+        let todo = lanes.todo(now, ours);
+        claim_all(&mut lanes, &todo, now);
+        lanes.todo(now, ours);
+        assert!(lanes.in_flight_of("lane") <= 3);
+        if round > 2 {
+            assert_eq!(lanes.in_flight_of("lane"), 3, "round {round}");
+            lanes.finished(&lane, Some(OK), now);
+        }
+    }
+}
+
+/// F3, promise 7: a lane whose target hangs asks for nothing, and another goes on.
+#[test]
+fn a_full_lane_is_not_looked_at_and_takes_nothing_from_another() {
+    let now = crate::clock::tick();
+    let (full, free): (Arc<str>, Arc<str>) = ("full".into(), "free".into());
+    let mut lanes = Lanes::new(1);
+    let ours = |_: &str| Standing::Ours(caps(1));
+    lanes.hear(&full, caps(1), now, now);
+    let todo = lanes.todo(now, ours);
+    claim_all(&mut lanes, &todo, now);
+    assert_eq!(lanes.todo(now, ours).start.len(), 1);
+    assert_eq!(
+        lanes.next_look(now),
+        None,
+        "nothing to do until it finishes"
+    );
+    lanes.hear(&free, caps(1), now, now);
+    let asked: Vec<LaneRoom> = lanes.todo(now, ours).ask.into_values().flatten().collect();
+    let expected = LaneRoom {
+        lane: free,
+        room: 1,
+    };
+    assert_eq!(asked, [expected]);
+}
+
+/// What fails again and again is left alone, and tried with one request when its pause is over.
+#[test]
+fn a_lane_that_only_fails_is_left_alone_and_what_waits_in_memory_goes_back() {
+    let now = crate::clock::tick();
+    let lane: Arc<str> = "lane".into();
+    let mut lanes = Lanes::new(1);
+    let ours = |_: &str| Standing::Ours(caps(16));
+    for _ in 0..20 {
+        assert!(lanes.promise(&lane, caps(16), now));
+        lanes.fill(&lane, job(&lane, now), now);
+    }
+    assert_eq!(lanes.todo(now, ours).start.len(), 16);
+    for _ in 0..16 {
+        lanes.finished(&lane, Some(SILENT), now);
+    }
+    let todo = lanes.todo(now, ours);
+    assert_eq!((todo.start.len(), todo.stranded.len()), (0, 4));
+    assert!(
+        !lanes.promise(&lane, caps(16), now),
+        "not from memory for now"
+    );
+    lanes.hear(&lane, caps(16), now, now);
+    let later = lanes.next_look(now).expect("a trial");
+    assert!(later > now && later < now + Duration::from_secs(120));
+    let todo = lanes.todo(later, ours);
+    let rooms: Vec<u32> = todo.ask.values().flatten().map(|room| room.room).collect();
+    assert_eq!(rooms, [1], "one request to see whether it is back");
+    claim_all(&mut lanes, &todo, later);
+    let todo = lanes.todo(later, ours);
+    assert_eq!((todo.start.len(), todo.stranded.len()), (1, 0));
+    lanes.finished(&lane, Some(OK), later);
+    assert!(lanes.todo(later, ours).ask.values().flatten().count() == 1);
+}
+
+/// Liveness: what is heard while the store is being asked is not forgotten when its answer says that there is nothing.
+#[test]
+fn what_is_heard_during_a_claim_is_asked_for_next() {
+    let now = crate::clock::tick();
+    let lane: Arc<str> = "lane".into();
+    let mut lanes = Lanes::new(1);
+    let ours = |_: &str| Standing::Ours(caps(4));
+    lanes.hear(&lane, caps(4), now, now);
+    assert_eq!(lanes.todo(now, ours).ask.len(), 1);
+    lanes.hear(&lane, caps(4), now, now);
+    lanes.answered(&lane, Vec::new(), None, now);
+    let next = lanes.next_look(now).expect("there is something");
+    let todo = lanes.todo(next, ours);
+    assert_eq!(todo.ask.values().flatten().count(), 1);
+}
+
+/// Effects that wait in the store come before what is born in memory: a full lane keeps its order.
+#[test]
+fn nothing_is_born_claimed_while_older_effects_wait() {
+    let now = crate::clock::tick();
+    let lane: Arc<str> = "lane".into();
+    let mut lanes = Lanes::new(1);
+    lanes.hear(&lane, caps(4), now, now);
+    assert!(!lanes.promise(&lane, caps(4), now));
+    lanes.hear(&lane, caps(4), now + Duration::from_secs(9), now);
+    let todo = lanes.todo(now, |_| Standing::Ours(caps(4)));
+    assert_eq!(todo.ask.len(), 1);
+    lanes.answered(&lane, Vec::new(), Some(now + Duration::from_secs(9)), now);
+    assert!(
+        lanes.promise(&lane, caps(4), now),
+        "what is not due yet is not older"
+    );
+}
+
+/// A lane that another node looks after gives everything back and costs nothing.
+#[test]
+fn what_is_not_ours_is_given_back() {
+    let now = crate::clock::tick();
+    let lane: Arc<str> = "lane".into();
+    let mut lanes = Lanes::new(1);
+    assert!(lanes.promise(&lane, caps(1), now));
+    lanes.fill(&lane, job(&lane, now), now);
+    let todo = lanes.todo(now, |_| Standing::NotOurs);
+    assert_eq!((todo.start.len(), todo.stranded.len()), (0, 1));
+    assert!(lanes.shard_is_idle(0));
+    assert_eq!(lanes.next_look(now), None);
+}

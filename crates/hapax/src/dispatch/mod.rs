@@ -1,0 +1,44 @@
+//! Carrying effects out. The sender is the only code of the server that opens outbound connections.
+//!
+//! From the outside in:
+//! - [`dispatcher`]: what the doors tell it, and its loops: `keeping` (this node among others), `claim` (lanes), `probe`
+//! - [`accept`]: effects that are born claimed in the accept commit and go out from memory
+//! - `attempt`: one attempt from claim to settlement; `settled` says what came of it
+//! - [`lanes`], [`lane`], [`breaker`], [`rate`], [`shards`]: who may send how much, decided without a clock or I/O of their own
+//! - [`target`]: where effects go, by the current config; [`job`]: a claim with all it needs; `drift`: the store's clock
+//! - [`request`]: what an effect's request looks like; [`envelope`] and [`signer`] make its body and its signature
+//! - [`ask`]: questions to the operator's own services: was it applied, and what is the state now
+//! - [`sender`]: sends one request and says what became of it, within one deadline
+//! - [`connect`] and [`resolve`]: where a request may go, and how it gets there
+//! - [`answer`]: what is kept of an answer; `redact` keeps secrets out of it
+//! - `failure`: what an error proves: certainly nothing sent, or nobody knows
+
+pub mod accept;
+pub mod answer;
+pub mod ask;
+mod attempt;
+pub mod breaker;
+mod claim;
+pub mod connect;
+pub mod dispatcher;
+mod drift;
+pub mod envelope;
+mod failure;
+pub mod job;
+mod keeping;
+pub mod lane;
+pub mod lanes;
+mod probe;
+pub mod rate;
+mod redact;
+pub mod request;
+pub mod resolve;
+pub mod sender;
+mod settled;
+pub mod shards;
+pub mod signer;
+pub mod target;
+
+pub use dispatcher::{Dispatcher, Parts};
+pub use sender::{Sender, Settings};
+pub use target::Targets;

@@ -1,0 +1,198 @@
+//! Probes: asking whether an uncertain effect was applied, without a person.
+//!
+//! A "yes" counts at once. A "no" counts only when nothing can be on its way any more (D4), which the store decides; until then the
+//! question is asked again.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hapax_ledger::id::EffectId;
+use hapax_ledger::retry::{Next, Schedule};
+use hapax_ledger::time::Span;
+use hapax_ledger::transition::{Did, Rejected, Resolution, Resolver};
+use hapax_store::StoreError;
+use hapax_store::nouns::{Effect, Moved};
+
+use super::ask::{self, ProbeAnswer};
+use super::dispatcher::{Shared, lock};
+use super::target::Target;
+use crate::{clock, entropy};
+
+/// Effects that wait for their probe in memory. Beyond this, a person has more to decide than probes.
+const PROBES_MAX: usize = 10_000;
+/// Probes under way at a time: they are few, and their targets are the operator's own.
+const AT_A_TIME: usize = 8;
+/// How long one may take.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Effects that wait for a probe.
+#[derive(Default)]
+pub(super) struct Probes {
+    due: BTreeMap<(Instant, EffectId), Question>,
+    known: HashSet<EffectId>,
+}
+
+#[derive(Clone)]
+struct Question {
+    name: Arc<str>,
+    key: String,
+    lane: Arc<str>,
+    asked: u32,
+}
+
+impl Probes {
+    fn put(&mut self, at: Instant, effect: EffectId, question: Question) {
+        if self.known.len() < PROBES_MAX && self.known.insert(effect) {
+            self.due.insert((at, effect), question);
+        }
+    }
+
+    fn take_due(&mut self, now: Instant) -> Vec<(EffectId, Question)> {
+        let mut taken = Vec::new();
+        while taken.len() < AT_A_TIME {
+            match self.due.first_key_value() {
+                Some(((at, _), _)) if *at <= now => {}
+                Some(_) | None => break,
+            }
+            if let Some(((_, effect), question)) = self.due.pop_first() {
+                self.known.remove(&effect);
+                taken.push((effect, question));
+            }
+        }
+        taken
+    }
+
+    fn next(&self) -> Option<Instant> {
+        self.due.first_key_value().map(|((at, _), _)| *at)
+    }
+}
+
+/// When to ask: at once, when a "no" begins to count, and then ever more rarely.
+fn schedule() -> Schedule {
+    let waits = [0, 35, 60, 300, 1_800, 7_200, 36_000, 86_400].map(Span::from_secs);
+    Schedule::new(waits.to_vec()).unwrap_or_default()
+}
+
+impl Shared {
+    /// An effect is uncertain: its probe is asked, if it has one.
+    pub(super) fn ask_probe(&self, effect: &Effect) {
+        let targets = self.targets.load();
+        let has_probe = targets
+            .get(&effect.name)
+            .is_some_and(|target| target.effect.probe.is_some());
+        if has_probe {
+            let question = Question {
+                name: effect.name.clone(),
+                key: effect.key.clone(),
+                lane: effect.lane.clone(),
+                asked: 0,
+            };
+            lock(&self.probes).put(clock::tick(), effect.id, question);
+            self.probing.notify_one();
+        }
+    }
+
+    /// Asks whenever it is time.
+    pub(super) async fn probe(self: Arc<Self>) {
+        loop {
+            let earlier = self.probing.notified();
+            let next = lock(&self.probes).next();
+            match next {
+                None => earlier.await,
+                Some(at) if at > clock::tick() => {
+                    let at = tokio::time::Instant::from_std(at);
+                    // Either way there is something to look at.
+                    let _ = tokio::time::timeout_at(at, earlier).await;
+                }
+                Some(_) => self.probe_due().await,
+            }
+        }
+    }
+
+    /// Asks for what is due, some at a time.
+    pub(super) async fn probe_due(self: &Arc<Self>) {
+        let due = lock(&self.probes).take_due(clock::tick());
+        let mut asking = tokio::task::JoinSet::new();
+        for (effect, question) in due {
+            let shared = self.clone();
+            asking.spawn(async move { shared.probe_one(effect, question).await });
+        }
+        while asking.join_next().await.is_some() {}
+    }
+
+    async fn probe_one(&self, effect: EffectId, question: Question) {
+        let target = self.targets.load().get(&question.name).cloned();
+        let Some(target) = target else {
+            return;
+        };
+        let answer = self.ask(&target, &question.key).await;
+        let resolution = match &answer {
+            ProbeAnswer::Applied => Some(Resolution::Applied),
+            ProbeAnswer::NotApplied => Some(Resolution::NotApplied),
+            ProbeAnswer::NoAnswer(_) => None,
+        };
+        self.metrics.effects.probed(&question.lane, answer.word());
+        let resolved = match resolution {
+            Some(resolution) => self.resolve(effect, &question.lane, resolution).await,
+            None => Ok(Asked::Again),
+        };
+        match resolved {
+            Ok(Asked::Enough) => {}
+            Ok(Asked::Again) => self.ask_again(effect, question),
+            Err(error) => {
+                tracing::warn!(%error, %effect, "a probe's answer could not be kept; asking again");
+                self.ask_again(effect, question);
+            }
+        }
+    }
+
+    async fn ask(&self, target: &Target, key: &str) -> ProbeAnswer {
+        match target.effect.probe_url(key) {
+            Some(url) => {
+                let get = ask::get(url, target.effect.headers.clone(), PROBE_TIMEOUT);
+                ask::probe_answer(&self.sender.send(get).await)
+            }
+            None => ProbeAnswer::NoAnswer("its key fits no URL".to_owned()),
+        }
+    }
+
+    async fn resolve(
+        &self,
+        effect: EffectId,
+        lane: &Arc<str>,
+        said: Resolution,
+    ) -> Result<Asked, StoreError> {
+        let advanced = self.store.resolve(effect, said, Resolver::Probe).await?;
+        self.opened(&advanced);
+        match advanced.moved {
+            Moved::Done(change) => {
+                tracing::info!(%effect, ?said, "its probe has decided what was uncertain");
+                if let Did::Waits { until } = change.did {
+                    self.hear([(lane.clone(), until)]);
+                }
+                Ok(Asked::Enough)
+            }
+            Moved::Refused(Rejected::TooEarly { .. }) => Ok(Asked::Again),
+            Moved::Refused(_)
+            | Moved::NoEffect
+            | Moved::Waits(_)
+            | Moved::Stale(_)
+            | Moved::Review(_) => Ok(Asked::Enough),
+        }
+    }
+
+    fn ask_again(&self, effect: EffectId, mut question: Question) {
+        question.asked += 1;
+        if let Next::At(wait) = schedule().next(question.asked, None, entropy::jitter().abs()) {
+            let wait = Duration::from_micros(wait.micros().unsigned_abs());
+            lock(&self.probes).put(clock::tick() + wait, effect, question);
+        }
+    }
+}
+
+/// Is the question answered?
+enum Asked {
+    Enough,
+    Again,
+}

@@ -1,0 +1,135 @@
+//! Lists: how one asks for a page, and what a page looks like. The same for everything that can be listed.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use hapax_ledger::time::Time;
+use hapax_store::nouns::{Listed, PAGE_MAX, Page, PageFrom};
+use http::StatusCode;
+use serde::Serialize;
+
+use crate::http::answer::{self, Answer};
+
+/// Rows of a list that does not say how many.
+const LIMIT_DEFAULT: u32 = 50;
+
+/// A page of a list as users see it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ListBody<T> {
+    data: Vec<T>,
+    iterator: Option<String>,
+    prev_iterator: Option<String>,
+    done: bool,
+}
+
+impl<T> ListBody<T> {
+    /// A page, with iterators made of its rows' ids.
+    pub(super) fn new<R, I: Display>(
+        listed: Listed<R, I>,
+        id: impl Fn(&R) -> I,
+        body: impl Fn(R) -> T,
+    ) -> ListBody<T> {
+        let done = listed.next.is_none();
+        let next = listed.next.or_else(|| listed.rows.last().map(&id));
+        ListBody {
+            iterator: next.map(|id| id.to_string()),
+            prev_iterator: listed.rows.first().map(|row| format!("-{}", id(row))),
+            done,
+            data: listed.rows.into_iter().map(body).collect(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct InvalidBody {
+    detail: [Invalid; 1],
+}
+
+/// What is wrong with a request, in the shape that the API's clients know.
+#[derive(Debug, Serialize)]
+pub(super) struct Invalid {
+    loc: [String; 2],
+    msg: String,
+    r#type: &'static str,
+}
+
+impl Invalid {
+    /// A parameter in the query.
+    pub(super) fn query(name: &str, msg: &str) -> Invalid {
+        Invalid {
+            loc: ["query".into(), name.into()],
+            msg: msg.into(),
+            r#type: "value_error",
+        }
+    }
+}
+
+/// Says what is wrong with a request.
+pub(super) fn refuse(invalid: Invalid) -> Answer {
+    answer::json(
+        StatusCode::UNPROCESSABLE_ENTITY,
+        &InvalidBody { detail: [invalid] },
+    )
+}
+
+/// What was asked for.
+#[derive(Debug)]
+pub(super) struct Asked<F, I> {
+    /// Which rows.
+    pub(super) filter: F,
+    /// Which part of them.
+    pub(super) page: Page<I>,
+}
+
+/// Reads a query. `narrow` takes what only this list knows: `Err(None)` for a parameter that it does not.
+pub(super) fn parse<F, I: FromStr>(
+    query: &str,
+    mut filter: F,
+    narrow: impl Fn(&mut F, &str, &str) -> Result<(), Option<Invalid>>,
+) -> Result<Asked<F, I>, Invalid> {
+    let mut page = Page {
+        limit: LIMIT_DEFAULT,
+        from: PageFrom::Newest,
+    };
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        let invalid = |msg| Invalid::query(&name, msg);
+        match &*name {
+            "limit" => {
+                let limit = value
+                    .parse()
+                    .ok()
+                    .filter(|limit| (1..=PAGE_MAX).contains(limit));
+                page.limit = limit.ok_or_else(|| invalid("a number from 1 to 250 is expected"))?;
+            }
+            "iterator" => {
+                page.from =
+                    page_from(&value).ok_or_else(|| invalid("not an iterator of this list"))?;
+            }
+            _ => narrow(&mut filter, &name, &value).map_err(|told| {
+                told.unwrap_or_else(|| invalid("this list has no such parameter"))
+            })?,
+        }
+    }
+    Ok(Asked { filter, page })
+}
+
+/// An iterator is a row's id; with a minus it goes towards the newer ones.
+fn page_from<I: FromStr>(iterator: &str) -> Option<PageFrom<I>> {
+    match iterator.strip_prefix('-') {
+        Some(id) => id.parse().ok().map(PageFrom::NewerThan),
+        None => iterator.parse().ok().map(PageFrom::OlderThan),
+    }
+}
+
+/// A time in a query.
+pub(super) fn time(name: &str, value: &str) -> Result<Time, Option<Invalid>> {
+    let time = jiff::Timestamp::from_str(value);
+    let time = time.map(|time| Time::from_micros(time.as_microsecond()));
+    time.map_err(|_| {
+        Some(Invalid::query(
+            name,
+            "a time such as 2026-01-31T12:00:00Z is expected",
+        ))
+    })
+}

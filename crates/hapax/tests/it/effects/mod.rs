@@ -1,0 +1,26 @@
+//! Effects, end to end: the real program sends, and [`World`](crate::support::world::World) keeps its own log of what arrived. What
+//! the ledger shows is compared with that log, never with what the program says it did.
+//!
+//! - [`outcomes`]: what each answer, and each kind of silence, does to an effect of each class
+//! - [`plan`]: which effects an event calls for, under which keys, and what their requests carry
+//! - [`order`]: one entity at a time, versions, ends, snapshots, reviews
+//! - [`isolation`]: caps and rates hold, and a target that hangs is nobody else's trouble
+//! - [`change`]: another config while effects are pending
+//! - [`probe`]: what is uncertain is asked about
+//! - [`crash`]: `kill -9` in mid-send
+//! - [`pause`]: a server that stands still beyond its lease
+//! - [`nodes`]: several servers on one database
+//!
+//! [`scene`] is a server with effects; [`judge`] compares the world with the ledger.
+
+mod change;
+mod crash;
+mod isolation;
+mod judge;
+mod nodes;
+mod order;
+mod outcomes;
+mod pause;
+mod plan;
+mod probe;
+mod scene;

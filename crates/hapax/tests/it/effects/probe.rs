@@ -1,0 +1,78 @@
+//! Probes: what is uncertain is asked about. A "yes" settles it; a "no" is not believed while the request may still be on its way.
+
+use serde_json::json;
+
+use super::scene::{Scene, effect, ended, on_each_store};
+use crate::support::clock::{TOO_LONG, until};
+use crate::support::world::{Act, World};
+
+fn world() -> World {
+    World::new(|seen| match seen.target.as_str() {
+        "/applied?key=yes" => Act::AnswerWith(200, "", "{\"applied\": true}".to_owned()),
+        "/applied?key=no" => Act::AnswerWith(200, "", "{\"applied\": false}".to_owned()),
+        "/applied?key=unclear" => Act::Answer(404),
+        _ => Act::Answer(500),
+    })
+}
+
+fn probed(world: &World) -> String {
+    let probe = world.url("/applied?key={key}");
+    let more = format!("repeat = \"once\"\nprobe = \"{probe}\"\nheaders = {{ x-team = \"a\" }}");
+    effect("x", &world.url("/x"), &more)
+}
+
+/// D3, D4: the probe says that it was applied, so it is done, after one request.
+#[test]
+fn a_probe_that_says_yes_settles_without_a_second_request() {
+    on_each_store(|store| {
+        let world = world();
+        let scene = Scene::new(store, &[probed(&world)]);
+        let event = scene.send("yes", "t", &json!({}));
+        scene.wait_for_status(&event, "completed");
+        let effect = scene.effect(&event, "x");
+        assert_eq!(
+            (&effect["state"], ended(&effect).len()),
+            (&json!("done"), 1)
+        );
+        let seen = world.seen();
+        let targets: Vec<&str> = seen.iter().map(|seen| seen.target.as_str()).collect();
+        assert_eq!(targets, ["/x", "/applied?key=yes"]);
+        assert_eq!(seen[1].headers["x-team"], "a");
+    });
+}
+
+/// D4: a "no", or nothing clear, changes nothing before lease, timeout and grace have passed.
+#[test]
+fn a_probe_that_says_no_is_not_believed_at_once() {
+    on_each_store(|store| {
+        let world = world();
+        let scene = Scene::new(store, &[probed(&world)]);
+        let no = scene.send("no", "t", &json!({}));
+        let unclear = scene.send("unclear", "t", &json!({}));
+        for key in ["no", "unclear"] {
+            let target = format!("/applied?key={key}");
+            world.wait_for("the probe", |seen| {
+                seen.iter().any(|seen| seen.target == target)
+            });
+        }
+        until(TOO_LONG, "both answers are counted", || {
+            let metrics = scene.server.get("/metrics");
+            let metrics = String::from_utf8_lossy(metrics.body()).into_owned();
+            let counted = |answer: &str| {
+                let mut lines = metrics.lines();
+                lines.any(|line| line.contains("probe") && line.contains(answer))
+            };
+            (counted("\"not_applied\"") && counted("\"no_answer\"")).then_some(())
+        });
+        // Asked and decided after them.
+        let yes = scene.send("yes", "t", &json!({}));
+        scene.wait_for_status(&yes, "completed");
+        for event in [&no, &unclear] {
+            assert_eq!(scene.effect(event, "x")["state"], "uncertain");
+            assert_eq!(scene.event(event)["status"], "needs_review");
+        }
+        for key in ["x:no", "x:unclear", "x:yes"] {
+            assert_eq!(world.by_key()[key], 1, "{key}");
+        }
+    });
+}

@@ -1,0 +1,196 @@
+//! `cargo xt bench dispatch`: what a ledger costs on the way out.
+//!
+//! Three reports. *Rates*: effects a second from accept to done, beside the bare sender to the same receiver. *Light*: how long one
+//! effect takes while nothing else is going on, beside a round trip and a commit. *Lanes*: the same in 100 lanes, beside
+//! thousands whose target refuses every connection.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde::Serialize;
+
+use super::report::time;
+use super::row::Row;
+use super::session::Session;
+use super::{Load, build_example, ceiling};
+use crate::load::{Generator, Round};
+use crate::postgres::ThrowAway;
+use crate::workspace;
+
+/// Effects that are accepted and not done, at most: three times the slots of their lane. Fewer leave slots empty while commits
+/// are under way; with four times as many some no longer fit into memory and go the longer way over the store.
+const OUTSTANDING: usize = 192;
+/// Lanes whose target is down; 100 more are well.
+const LANES_DOWN: u32 = 9_900;
+/// Rounds that pass before lanes that are down are measured: a minute, by the default, until their breakers have opened and
+/// their pauses have grown.
+const ROUNDS_TO_SETTLE: u64 = 30;
+/// An effect may take so many round trips and commits until its receiver has it.
+const ROUND_TRIPS_MAX: u64 = 3;
+const COMMITS_MAX: u64 = 2;
+
+/// What the bench's program is told; see `crates/hapax/examples/bench_dispatch`.
+#[derive(Clone, Debug, Serialize)]
+struct Order {
+    row: &'static str,
+    store: String,
+    sink: String,
+    body_bytes: usize,
+    fill: u64,
+    outstanding: usize,
+    lanes_down: u32,
+    warmup_ms: u64,
+    round_ms: u64,
+    rounds: u32,
+}
+
+struct Bench<'a> {
+    program: PathBuf,
+    load: &'a Load,
+    folder: PathBuf,
+    sink: String,
+}
+
+/// Takes the three reports.
+pub(super) fn run(load: &Load) -> anyhow::Result<()> {
+    let sink = ceiling::start()?;
+    let folder = tempfile::tempdir_in(workspace::target())?;
+    let bench = Bench {
+        program: build_example("bench_dispatch")?,
+        load,
+        folder: folder.path().to_owned(),
+        sink: sink.address().to_string(),
+    };
+    bench.rates()?;
+    bench.light()?;
+    bench.lanes()
+}
+
+impl Bench<'_> {
+    fn rates(&self) -> anyhow::Result<()> {
+        let mut session = Session::new("dispatch", self.load);
+        let bare = self.order("bare_rate", self.sqlite("none"));
+        session.measure_itself(&["bare sender"], self.start(&bare)?)?;
+        let settled = self.order("settled_rate", self.sqlite("small"));
+        session.measure_itself(&["sqlite"], self.start(&settled)?)?;
+        if self.load.fill > 0 {
+            let full = Order {
+                fill: self.load.fill,
+                ..self.order("settled_rate", self.sqlite("large"))
+            };
+            let name = format!("sqlite, {} waiting", self.load.fill);
+            session.measure_itself(&[&name], self.start(&full)?)?;
+        }
+        if let Some(postgres) = self.postgres()? {
+            let settled = self.order("settled_rate", postgres.url().to_owned());
+            session.measure_itself(&["postgres"], self.start(&settled)?)?;
+        }
+        println!(
+            "Effects from accept to done, bodies of {} bytes; p50, p99 and max are those of the accept.",
+            self.load.body_bytes
+        );
+        session.finish("bare sender")
+    }
+
+    fn light(&self) -> anyhow::Result<()> {
+        let mut session = Session::new("dispatch-light", self.load);
+        let mut verdicts = vec![self.light_on(&mut session, "sqlite", self.sqlite("light"))?];
+        if let Some(postgres) = self.postgres()? {
+            let url = postgres.url().to_owned();
+            verdicts.push(self.light_on(&mut session, "postgres", url)?);
+        }
+        println!("One at a time, from rest.");
+        session.finish("sqlite: round trip")?;
+        verdicts.iter().for_each(|verdict| println!("{verdict}"));
+        Ok(())
+    }
+
+    fn light_on(&self, session: &mut Session, name: &str, store: String) -> anyhow::Result<String> {
+        let names = ["round trip", "commit", "accept to delivery"];
+        let names = names.map(|what| format!("{name}: {what}"));
+        let program = self.start(&self.order("light", store))?;
+        session.measure_itself(&names.each_ref().map(String::as_str), program)?;
+        let p50 = |name: &String| {
+            let row = session.row(name);
+            row.map_or(0, |row| row.median_of(|round| round.p50_us))
+        };
+        let [round_trip, commit, delivery] = names.each_ref().map(p50);
+        let allowed = ROUND_TRIPS_MAX * round_trip + COMMITS_MAX * commit;
+        Ok(format!(
+            "{name}: accept to delivery p50 {}, wanted at most {ROUND_TRIPS_MAX} x {} + {COMMITS_MAX} x {} = {}",
+            time(delivery),
+            time(round_trip),
+            time(commit),
+            time(allowed),
+        ))
+    }
+
+    fn lanes(&self) -> anyhow::Result<()> {
+        let mut session = Session::new("dispatch-lanes", self.load);
+        let alone = self.order("lanes", self.sqlite("alone"));
+        session.measure_itself(&["alone"], self.start(&alone)?)?;
+        let settling = Order {
+            lanes_down: LANES_DOWN,
+            ..self.order("lanes", self.sqlite("settling"))
+        };
+        let beside = format!("beside {LANES_DOWN} down");
+        let at_first = format!("{beside}, at first");
+        session.measure_itself(&[&at_first], self.start(&settling)?)?;
+        let settled = Order {
+            warmup_ms: self.load.round_ms * ROUNDS_TO_SETTLE,
+            store: self.sqlite("settled"),
+            ..settling
+        };
+        session.measure_itself(&[&beside], self.start(&settled)?)?;
+        let p99 = |name: &str| p99(session.row(name));
+        let (alone, at_first, beside) = (p99("alone"), p99(&at_first), p99(&beside));
+        println!("Accept to delivery in 100 lanes at a steady pace.");
+        session.finish("alone")?;
+        println!(
+            "p99, median of the rounds: {} alone; {} beside {LANES_DOWN} lanes that are down ({:.2} of it, wanted at most 1.20); {} while they go down ({:.2})",
+            time(alone),
+            time(beside),
+            share(beside, alone),
+            time(at_first),
+            share(at_first, alone),
+        );
+        Ok(())
+    }
+
+    fn order(&self, row: &'static str, store: String) -> Order {
+        Order {
+            row,
+            store,
+            sink: self.sink.clone(),
+            body_bytes: self.load.body_bytes,
+            fill: 0,
+            outstanding: OUTSTANDING,
+            lanes_down: 0,
+            warmup_ms: self.load.warmup_ms,
+            round_ms: self.load.round_ms,
+            rounds: self.load.rounds,
+        }
+    }
+
+    fn start(&self, order: &Order) -> anyhow::Result<Generator> {
+        Generator::start_program(&mut Command::new(&self.program), order)
+    }
+
+    /// A database of its own for each row.
+    fn sqlite(&self, name: &str) -> String {
+        let path: &Path = &self.folder.join(format!("{name}.db"));
+        format!("sqlite:{}", path.display())
+    }
+
+    fn postgres(&self) -> anyhow::Result<Option<ThrowAway>> {
+        (!self.load.no_postgres).then(ThrowAway::start).transpose()
+    }
+}
+
+fn p99(row: Option<&Row>) -> u64 {
+    row.map_or(0, |row| row.median_of(|round: &Round| round.p99_us))
+}
+
+fn share(time_us: u64, of_us: u64) -> f64 {
+    time_us as f64 / of_us.max(1) as f64
+}
