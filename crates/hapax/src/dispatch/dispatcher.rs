@@ -63,7 +63,8 @@ pub(super) struct Shared {
     pub(super) work: Notify,
     /// The server is stopping: nothing more is claimed.
     pub(super) closing: AtomicBool,
-    /// The targets have changed: lanes that nobody could send in may be ours now.
+    /// The targets have changed, or something was not heard because we could not rely on our shards: lanes that nobody looks after
+    /// may be ours.
     pub(super) look_anew: AtomicBool,
     /// Probes may have become due earlier.
     pub(super) probing: Notify,
@@ -138,7 +139,12 @@ impl Shared {
             Hold::Ours if self.closing.load(Ordering::Relaxed) => Standing::Closing(target.caps),
             Hold::Ours => Standing::Ours(target.caps),
             Hold::Closing => Standing::Closing(target.caps),
-            Hold::NotOurs => Standing::NotOurs,
+            Hold::NotOurs => {
+                // Whatever was known or heard of the lane is forgotten now. If only a beat is late and the shard stays ours, nobody
+                // else looks after it.
+                self.look_anew.store(true, Ordering::Relaxed);
+                Standing::NotOurs
+            }
         }
     }
 

@@ -82,9 +82,10 @@ impl Shared {
             unlooked.clear();
         }
         // Hints between nodes may get lost; alone, this node hears of everything itself.
-        if company || self.look_anew.swap(false, Ordering::Relaxed) {
+        if self.look_anew.swap(false, Ordering::Relaxed) || company {
             for shard in held {
-                self.look(shard).await?;
+                let looked = self.look(shard).await;
+                looked.inspect_err(|_| self.look_anew.store(true, Ordering::Relaxed))?;
             }
         }
         Ok(())

@@ -59,17 +59,19 @@ impl Shards {
         closing.filter(|shard| is_idle(*shard)).collect()
     }
 
-    /// A beat was answered. Gives the shards that are new to this node.
+    /// A beat was answered. Gives the shards to look at: those that this node begins to look after, be they new to it or no longer
+    /// meant for another.
     pub fn beaten(&mut self, beaten: Beaten, shards: u16, until: Instant) -> Vec<u16> {
         let held: BTreeSet<u16> = beaten.held.into_iter().collect();
-        let gained = held.difference(&self.held).copied().collect();
+        let before = &self.held - &self.closing;
         // The highest numbers go first: any rule will do, as long as it is the same at each beat.
         let share = usize::from(fair_share(shards, beaten.nodes));
         self.closing = held.iter().copied().skip(share).collect();
         self.held = held;
         self.until = Some(until);
         self.nodes = beaten.nodes;
-        gained
+        let kept = &self.held - &self.closing;
+        kept.difference(&before).copied().collect()
     }
 }
 
@@ -95,6 +97,8 @@ mod tests {
         assert_eq!(shards.hold(1, now), Hold::Ours);
         assert_eq!(shards.hold(3, now), Hold::Closing);
         assert_eq!(shards.to_let_go(|shard| shard == 3), [3]);
+        // The other node has gone before it got them: what was not looked after meanwhile is looked at.
+        assert_eq!(shards.beaten(beaten(1, 0..4), 4, until), [2, 3]);
         assert_eq!(shards.hold(1, until), Hold::NotOurs);
     }
 }

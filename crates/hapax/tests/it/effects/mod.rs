@@ -9,6 +9,7 @@
 //! - [`probe`]: what is uncertain is asked about
 //! - [`crash`]: `kill -9` in mid-send
 //! - [`pause`]: a server that stands still beyond its lease
+//! - [`outage`]: a database that is away for longer than a lease
 //! - [`nodes`]: several servers on one database
 //!
 //! [`scene`] is a server with effects; [`judge`] compares the world with the ledger.
@@ -19,6 +20,7 @@ mod isolation;
 mod judge;
 mod nodes;
 mod order;
+mod outage;
 mod outcomes;
 mod pause;
 mod plan;

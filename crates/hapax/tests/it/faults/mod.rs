@@ -4,7 +4,7 @@
 //! - `power_cut`: loss of what was not synced; an ack waits for its sync
 //! - `disk_full`: no space, in the database, in the key index, and by the watermark
 //! - `sync_error`: a sync that fails, so that nobody knows what is on disk
-//! - [`store_down`]: PostgreSQL away, silent, or cut off between a commit and its answer, through [`proxy`]
+//! - [`store_down`]: PostgreSQL away, silent, or cut off between a commit and its answer, through a wire
 //! - [`shutdown`]: SIGTERM and SIGHUP
 //! - [`bad_senders`]: slow, large, broken or too many requests
 //!
@@ -16,7 +16,6 @@ mod disk_full;
 mod kill;
 #[cfg(target_os = "linux")]
 mod power_cut;
-mod proxy;
 #[cfg(target_os = "linux")]
 mod shim;
 mod shutdown;

@@ -1,14 +1,13 @@
 //! PostgreSQL that is away, silent, or cut off between a commit and its answer: 503, and back to work without a restart.
 
-use std::net::ToSocketAddrs;
 use std::time::Duration;
 
 use hapax_store::Store;
 use hapax_store::conformance::database::{Database, with_database};
 
-use super::proxy::{Proxy, Wire};
 use crate::support::acks::{Acks, Told, stored};
 use crate::support::clock::{tick, until};
+use crate::support::proxy::{Proxy, Wire};
 use crate::support::sender::Sender;
 use crate::support::server::Server;
 use crate::support::site::Site;
@@ -29,14 +28,8 @@ struct Scene {
 
 impl Scene {
     fn new(url: &str) -> Scene {
-        let (host, proxied) = split(url);
-        let host = host
-            .to_socket_addrs()
-            .expect("a host")
-            .next()
-            .expect("an address");
-        let proxy = Proxy::to(host);
-        let site = Site::with(&proxied(&proxy.address().to_string()), "");
+        let (proxy, url) = Proxy::to_database(url);
+        let site = Site::with(&url, "");
         let server = site.start();
         let mut scene = Scene {
             proxy,
@@ -73,17 +66,6 @@ impl Scene {
         self.server.signal("TERM");
         assert_eq!(self.server.wait().code(), Some(0));
     }
-}
-
-/// Host and port of a database URL, and the URL with others in their place.
-fn split(url: &str) -> (String, impl Fn(&str) -> String) {
-    let (scheme, rest) = url.split_once("://").expect("a URL");
-    let (authority, path) = rest.split_once('/').expect("a database");
-    let (user, host) = authority.rsplit_once('@').expect("a user");
-    let (scheme, user, path) = (scheme.to_owned(), user.to_owned(), path.to_owned());
-    (host.to_owned(), move |host| {
-        format!("{scheme}://{user}@{host}/{path}")
-    })
 }
 
 /// Runs `test` with a database of its own; afterwards no key is there twice.

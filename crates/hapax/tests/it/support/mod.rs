@@ -5,6 +5,7 @@
 //! - [`client`]: HTTP/1.1 over one socket, down to single bytes
 //! - [`sender`]: a provider that signs what it sends
 //! - [`acks`]: what senders were told, and the checker that compares it with what is stored
+//! - [`proxy`]: a wire to a database that can be cut
 //! - [`world`]: a target with a log of its own
 //! - [`clock`], [`lots`]: time and seeded randomness
 
@@ -12,6 +13,7 @@ pub(crate) mod acks;
 pub(crate) mod client;
 pub(crate) mod clock;
 pub(crate) mod lots;
+pub(crate) mod proxy;
 pub(crate) mod sender;
 pub(crate) mod server;
 pub(crate) mod site;

@@ -1,7 +1,7 @@
 //! A wire between the program and PostgreSQL that the test can cut.
 
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -11,7 +11,7 @@ const READY_AND_IDLE: &[u8] = b"Z\0\0\0\x05I";
 
 /// What the wire does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Wire {
+pub(crate) enum Wire {
     /// Carries everything.
     Whole,
     /// Is cut: connections end, new ones are ended at once.
@@ -25,7 +25,7 @@ pub(super) enum Wire {
 
 /// Listens on loopback and carries bytes to and from a server.
 #[derive(Debug)]
-pub(super) struct Proxy {
+pub(crate) struct Proxy {
     address: SocketAddr,
     shared: Arc<Shared>,
 }
@@ -44,8 +44,19 @@ struct State {
 }
 
 impl Proxy {
+    /// A wire to the server of a database, and the URL of the database through it.
+    pub(crate) fn to_database(url: &str) -> (Proxy, String) {
+        let (scheme, rest) = url.split_once("://").expect("a URL");
+        let (authority, path) = rest.split_once('/').expect("a database");
+        let (user, host) = authority.rsplit_once('@').expect("a user");
+        let mut addresses = host.to_socket_addrs().expect("a host");
+        let proxy = Proxy::to(addresses.next().expect("an address"));
+        let through = format!("{scheme}://{user}@{}/{path}", proxy.address);
+        (proxy, through)
+    }
+
     /// A wire to `server`. Its threads end with the process.
-    pub(super) fn to(server: SocketAddr) -> Proxy {
+    pub(crate) fn to(server: SocketAddr) -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address");
         let state = Mutex::new(State {
@@ -67,12 +78,8 @@ impl Proxy {
         Proxy { address, shared }
     }
 
-    pub(super) fn address(&self) -> SocketAddr {
-        self.address
-    }
-
     /// Makes the wire do something else from now on.
-    pub(super) fn set(&self, wire: Wire) {
+    pub(crate) fn set(&self, wire: Wire) {
         let mut state = self.shared.state();
         state.wire = wire;
         if state.wire == Wire::Cut {
@@ -83,7 +90,7 @@ impl Proxy {
         self.shared.changed.notify_all();
     }
 
-    pub(super) fn wire(&self) -> Wire {
+    pub(crate) fn wire(&self) -> Wire {
         self.shared.state().wire.clone()
     }
 }
