@@ -78,8 +78,8 @@ fn alone(arrivals: &[(&Arrival, &NewEvent)]) -> Vec<usize> {
 
 /// Takes the keys of events, and the keys of effects of those events that are new. Says which of both are.
 ///
-/// The effects are sorted before the first of them is inserted, so all identities are in by then: nobody holds the key of an effect
-/// while waiting for the key of an event.
+/// The array of those events is complete before the first effect is inserted, which a join with them would not have to be: so nobody
+/// holds the key of an effect while waiting for the key of an event.
 async fn take_keys(
     taken: &Taken,
     offered: &Decisions<'_>,
@@ -107,7 +107,7 @@ async fn take_keys(
                      ON CONFLICT (shard, source, key_hash) DO NOTHING
                      RETURNING event
                  ), effects AS (",
-                "WHERE k.event IN (SELECT event FROM fresh)",
+                "WHERE k.event = ANY (ARRAY(SELECT event FROM fresh))",
                 ") SELECT event FROM fresh UNION ALL SELECT id FROM effects"
             ),
             &params,

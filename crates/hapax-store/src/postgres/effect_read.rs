@@ -16,24 +16,22 @@ use super::wire::{Uuid, received, sendable};
 use crate::error::StoreError;
 use crate::nouns::{Effect, EffectCounts, EffectFilter, Listed, PAGE_MAX, Page, PageFrom, Parcel};
 
-/// One page: the effects that `$of` walks through, from `$1` on in this `$order`, as far as they fit the filter. What is NULL
-/// does not narrow, and is dropped by the planner.
+/// One page of the effects `e` that `$walk` goes through, in this order, as far as they fit the filter. What is NULL does not
+/// narrow, and is dropped by the planner.
 macro_rules! page {
-    ($of:literal, $order:literal) => {
+    ($walk:literal, $order:literal) => {
         effect_columns!(
             "",
             concat!(
-                "FROM (",
-                $of,
-                ") w
-                 JOIN hapax.effect e ON e.id = w.id
-                 JOIN hapax.queue q ON q.shard = e.queue_shard AND q.effect = e.id
+                "FROM ",
+                $walk,
+                " JOIN hapax.queue q ON q.shard = e.queue_shard AND q.effect = e.id
                  LEFT JOIN hapax.event v ON v.shard = e.event_shard AND v.id = e.event
                  WHERE ($5::int2 IS NULL OR q.state = $5) AND ($6::text IS NULL OR e.name = $6)
                    AND ($7::text IS NULL OR e.lane = $7) AND ($8::text IS NULL OR v.source = $8)
                    AND ($9::int8 IS NULL OR v.at IS NULL OR v.at >= $9)
                    AND ($10::int8 IS NULL OR v.at IS NULL OR v.at < $10)
-                 ORDER BY w.id ",
+                 ORDER BY e.id ",
                 $order,
                 " LIMIT $2"
             )
@@ -42,23 +40,31 @@ macro_rules! page {
 }
 
 const OLDER: &str = page!(
-    "SELECT id FROM hapax.effect WHERE id < $1 AND id BETWEEN $3 AND $4 ORDER BY id DESC LIMIT 50000",
+    "(
+         SELECT * FROM hapax.effect WHERE id < $1 AND id BETWEEN $3 AND $4 ORDER BY id DESC LIMIT 50000
+     ) e",
     "DESC"
 );
 const NEWER: &str = page!(
-    "SELECT id FROM hapax.effect WHERE id > $1 AND id BETWEEN $3 AND $4 ORDER BY id LIMIT 50000",
+    "(
+         SELECT * FROM hapax.effect WHERE id > $1 AND id BETWEEN $3 AND $4 ORDER BY id LIMIT 50000
+     ) e",
     ""
 );
 const OLDER_BY_STATE: &str = page!(
-    "SELECT effect AS id FROM hapax.queue
-     WHERE state = $5 AND state IN (0, 3, 4) AND effect < $1 AND effect BETWEEN $3 AND $4
-     ORDER BY effect DESC LIMIT 50000",
+    "(
+         SELECT effect FROM hapax.queue
+         WHERE state = $5 AND state IN (0, 3, 4) AND effect < $1 AND effect BETWEEN $3 AND $4
+         ORDER BY effect DESC LIMIT 50000
+     ) w JOIN hapax.effect e ON e.id = w.effect",
     "DESC"
 );
 const NEWER_BY_STATE: &str = page!(
-    "SELECT effect AS id FROM hapax.queue
-     WHERE state = $5 AND state IN (0, 3, 4) AND effect > $1 AND effect BETWEEN $3 AND $4
-     ORDER BY effect LIMIT 50000",
+    "(
+         SELECT effect FROM hapax.queue
+         WHERE state = $5 AND state IN (0, 3, 4) AND effect > $1 AND effect BETWEEN $3 AND $4
+         ORDER BY effect LIMIT 50000
+     ) w JOIN hapax.effect e ON e.id = w.effect",
     ""
 );
 /// The last effect that a page has looked at, if it looked at as many as it may.
@@ -150,7 +156,7 @@ async fn older(
         true => (OLDER_BY_STATE, END_OF_LOOK_BY_STATE),
         false => (OLDER, END_OF_LOOK),
     };
-    let found = pool.read(page, &wanted.params(&from, &limit)).await?;
+    let found = pool.walk(page, &wanted.params(&from, &limit)).await?;
     let rows: Vec<Effect> = found.iter().map(to_effect).collect();
     let next = match rows.last() {
         Some(last) if rows.len() as i64 == limit => {
@@ -183,7 +189,7 @@ async fn newer(
         true => NEWER_BY_STATE,
         false => NEWER,
     };
-    let found = pool.read(page, &wanted.params(&from, &limit)).await?;
+    let found = pool.walk(page, &wanted.params(&from, &limit)).await?;
     let rows: Vec<Effect> = found.iter().rev().map(to_effect).collect();
     // There is always something older: the effect this page began after.
     let next = rows.last().map(|effect| effect.id);

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
+use hapax_ledger::event::EventStatus;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
@@ -13,20 +14,43 @@ use super::pool::{Param, Taken};
 use super::wire::Uuid;
 use crate::error::StoreError;
 
-/// The event's lock guards its bytes against other reapers.
+/// The event's lock guards its bytes against other reapers, and keeps its effects from coming back. What is dead may still have
+/// an effect on its way, which needs the bytes; that is asked by a statement that begins when the locks are held.
 pub(super) async fn reap_payloads(
     taken: &Taken,
     events: &Vec<Uuid>,
     settled: &Vec<i16>,
     shard: i16,
 ) -> Result<u32, StoreError> {
+    let due = taken
+        .query(
+            "SELECT e.* FROM unnest($2::uuid[]) AS k (id) CROSS JOIN LATERAL (
+                 SELECT id, status FROM hapax.event WHERE shard = $1 AND id = k.id AND status = ANY ($3)
+                 LIMIT 1 FOR UPDATE SKIP LOCKED
+             ) e",
+            &[
+                (&shard, Type::INT2),
+                (events, Type::UUID_ARRAY),
+                (settled, Type::INT2_ARRAY),
+            ],
+        )
+        .await?;
+    let ids: Vec<Uuid> = due.iter().map(|row| row.get(0)).collect();
+    let statuses: Vec<i16> = due.iter().map(|row| row.get(1)).collect();
+    let dead = i16::from(EventStatus::Dead.code());
     let gone = taken
         .query(
-            "WITH due AS (
-                 SELECT e.id FROM unnest($2::uuid[]) AS k (id) CROSS JOIN LATERAL (
-                     SELECT id FROM hapax.event WHERE shard = $1 AND id = k.id AND status = ANY ($3)
-                     LIMIT 1 FOR UPDATE SKIP LOCKED
-                 ) e
+            "WITH due AS MATERIALIZED (
+                 SELECT k.id FROM unnest($2::uuid[], $3::int2[]) AS k (id, status)
+                 WHERE k.status <> $4 OR NOT EXISTS (
+                     SELECT FROM (
+                         SELECT id, queue_shard FROM hapax.effect WHERE event = k.id
+                         UNION ALL
+                         SELECT effect, queue_shard FROM hapax.effect_link WHERE shard = $1 AND event = k.id
+                     ) AS c (effect, queue_shard)
+                     JOIN hapax.queue q ON q.shard = c.queue_shard AND q.effect = c.effect
+                     WHERE q.state IN (0, 1, 3)
+                 )
              ), conflicting AS (
                  UPDATE hapax.delivery d SET body = NULL FROM due
                  WHERE d.shard = $1 AND d.event = due.id AND d.body IS NOT NULL
@@ -36,8 +60,9 @@ pub(super) async fn reap_payloads(
              SELECT count(*) FROM gone",
             &[
                 (&shard, Type::INT2),
-                (events, Type::UUID_ARRAY),
-                (settled, Type::INT2_ARRAY),
+                (&ids, Type::UUID_ARRAY),
+                (&statuses, Type::INT2_ARRAY),
+                (&dead, Type::INT2),
             ],
         )
         .await?;
@@ -143,8 +168,9 @@ async fn without_held_keys(
         .collect())
 }
 
-/// Of expired events, those whose effects we could all lock with their chains, and these effects as shards and ids. Who holds an
-/// effect is about to move it, or to link it to one more event.
+/// Of expired events, those whose effects have all ended and could all be locked with their chains, and these effects as shards and
+/// ids. Who holds an effect is about to move it, or to link it to one more event. What has not ended is not touched (I1): who opens
+/// its gate would not wait for us.
 async fn without_held_effects(
     taken: &Taken,
     events: Vec<Uuid>,
@@ -171,6 +197,7 @@ async fn without_held_effects(
         "SELECT e.shard, e.id, q.chain FROM unnest($1::int2[], $2::uuid[]) AS k (shard, id)
          JOIN hapax.effect e ON e.shard = k.shard AND e.id = k.id
          JOIN hapax.queue q ON q.shard = e.queue_shard AND q.effect = e.id
+         WHERE q.state NOT IN (0, 1, 3)
          FOR UPDATE OF e, q SKIP LOCKED",
         &params,
     );

@@ -158,6 +158,19 @@ impl Pool {
         Ok(found)
     }
 
+    /// Reads with one statement that goes along an index and may stop early. Outside a transaction of ours the planner would rather
+    /// read and sort all that it might come to.
+    pub(super) async fn walk(
+        &self,
+        sql: &'static str,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, StoreError> {
+        let taken = self.take().await?;
+        let rows = taken.begin(sql, params).await?;
+        taken.commit().await?;
+        Ok(rows)
+    }
+
     /// Closes what is free; what is in use is closed when it comes back.
     pub(super) fn close(&self) {
         self.shared.permits.close();

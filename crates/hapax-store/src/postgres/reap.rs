@@ -4,8 +4,6 @@
 //! is only what nobody can see any more. The reaper goes round by id, shard by shard, since an index by expiry would cost every
 //! arrival more than this costs all of them.
 
-use std::collections::HashSet;
-
 use hapax_ledger::event::EventStatus;
 use hapax_ledger::time::Time;
 use tokio::sync::Mutex;
@@ -101,47 +99,11 @@ struct Due {
     last: Option<Uuid>,
 }
 
-impl Due {
-    /// One dead effect makes an event dead while others of it may still be on their way: nothing of it is due then (I1).
-    async fn keep_what_is_on_its_way(
-        &mut self,
-        taken: &Taken,
-        shard: i16,
-    ) -> Result<(), StoreError> {
-        let events: Vec<Uuid> = self.bytes.iter().chain(&self.identity).copied().collect();
-        if events.is_empty() {
-            return Ok(());
-        }
-        let live = taken
-            .query(
-                "SELECT v.id FROM unnest($2::uuid[]) AS k (id)
-                 JOIN hapax.event v ON v.shard = $1 AND v.id = k.id AND v.status = $3
-                 CROSS JOIN LATERAL (
-                     SELECT e.id, e.queue_shard FROM hapax.effect e WHERE e.event = v.id
-                     UNION ALL
-                     SELECT l.effect, l.queue_shard FROM hapax.effect_link l WHERE l.shard = $1 AND l.event = v.id
-                 ) AS s (effect, queue_shard)
-                 JOIN hapax.queue q ON q.shard = s.queue_shard AND q.effect = s.effect AND q.state IN (0, 1, 3)",
-                &[
-                    (&shard, Type::INT2),
-                    (&events, Type::UUID_ARRAY),
-                    (&i16::from(EventStatus::Dead.code()), Type::INT2),
-                ],
-            )
-            .await?;
-        let live: HashSet<Uuid> = live.iter().map(|row| row.get(0)).collect();
-        self.bytes.retain(|event| !live.contains(event));
-        self.identity.retain(|event| !live.contains(event));
-        Ok(())
-    }
-}
-
 /// Looks at the next events after this place and deletes what is due. Says what it did, and where it stopped in the shard.
 async fn step(pool: &Pool, place: &Place, now: i64) -> Result<(Reaped, Option<Uuid>), StoreError> {
     let (shard, settled) = (place.shard(), settled_codes());
     let taken = pool.take().await?;
-    let mut due = look(&taken, place, now, &settled).await?;
-    due.keep_what_is_on_its_way(&taken, shard).await?;
+    let due = look(&taken, place, now, &settled).await?;
     let mut reaped = Reaped::default();
     if !due.bytes.is_empty() {
         reaped.payloads = reap_payloads(&taken, &due.bytes, &settled, shard).await?;

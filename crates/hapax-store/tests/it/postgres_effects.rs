@@ -344,3 +344,26 @@ fn an_effect_that_is_being_settled_is_waited_for_before_it_is_linked() {
         );
     });
 }
+
+/// Nodes that take the same keys of events and of effects at once wait for each other, but never in a circle.
+#[test]
+fn nodes_that_call_for_the_same_effects_at_once_do_not_deadlock() {
+    with_database(|database| async move {
+        let nodes = nodes(&database).await;
+        for round in 0..10_usize {
+            let racing = (0..200_usize).map(|n| {
+                let node = nodes[n % 2].clone();
+                async move {
+                    // Which effects an event calls for, and so where they stand in a group, differs with who brings it.
+                    let effect = (n * 7 + n % 2) % 40;
+                    let new = calling_for(
+                        &format!("{round}.{}", n / 2 % 60),
+                        vec![keyed("e", &format!("{round}.{effect}"))],
+                    );
+                    accept_one(&node, "a", at(0), new).await
+                }
+            });
+            all(racing).await;
+        }
+    });
+}
