@@ -59,13 +59,15 @@ impl Row {
         self.median().map_or(0.0, |median| median.round.rate())
     }
 
-    /// The median over all rounds of one of their numbers.
-    pub(super) fn median_of(&self, pick: impl Fn(&Round) -> u64) -> u64 {
-        let mut all: Vec<u64> = self.rounds.iter().map(|one| pick(&one.round)).collect();
-        all.sort_unstable();
-        all.get(all.len().saturating_sub(1) / 2)
-            .copied()
-            .unwrap_or(0)
+    /// The median over all rounds of one of their times. A round without answers took longer than any; `None` if it is the median.
+    pub(super) fn median_us(&self, pick: impl Fn(&Round) -> u64) -> Option<u64> {
+        let time = |measured: &Measured| {
+            let round = &measured.round;
+            (round.answers() > 0).then(|| pick(round))
+        };
+        let mut all: Vec<Option<u64>> = self.rounds.iter().map(time).collect();
+        all.sort_by_key(|time| time.unwrap_or(u64::MAX));
+        all.get(all.len().saturating_sub(1) / 2).copied().flatten()
     }
 
     /// Distance between the fastest and the slowest round, as a share of the median.
@@ -127,9 +129,11 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_number_of_its_own_has_a_median_of_its_own() {
-        let row = row("a", &[1000, 10, 900]);
-        assert_eq!(row.median_of(Round::answers), 900);
+    fn a_round_without_answers_is_the_slowest_and_not_the_fastest() {
+        let p99 = |answers: &[u64]| row("a", answers).median_us(|round| round.p99_us);
+        assert_eq!(p99(&[5, 0, 5]), Some(1_500));
+        assert_eq!(p99(&[0, 5, 0]), None);
+        assert_eq!(p99(&[]), None);
     }
 
     #[test]

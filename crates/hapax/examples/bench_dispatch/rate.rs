@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::ensure;
 use hapax::clock;
 use hapax::config::Config;
 use hapax::dispatch::request::{self, BodyMode, EffectPart, EffectRequest, EventPart};
@@ -25,6 +26,8 @@ use crate::setup::{Bench, Declared, config};
 const CONCURRENCY: u64 = 64;
 /// How often the outstanding effects are counted: the finest that tokio's timer has.
 const COUNTED_EVERY: Duration = Duration::from_millis(1);
+/// How long the first effect may take: it waits for the dispatcher's first look, no longer.
+const FIRST_WAIT: Duration = Duration::from_secs(30);
 /// The effect that is measured.
 pub(crate) const EFFECT: &str = "sink";
 /// Effects beside it in whose lanes something waits.
@@ -143,10 +146,14 @@ pub(crate) async fn settled(order: &Order) -> anyhow::Result<()> {
 /// One effect alone, until it is done: before the dispatcher holds its shards everything waits in the store, and a measurement that began
 /// with such a queue would go on with it.
 async fn first(bench: &Bench, maker: &Maker) -> anyhow::Result<()> {
-    bench
-        .accept(maker.due(&*bench.effect(EFFECT)?).arrival)
-        .await?;
+    let effect = bench.effect(EFFECT)?;
+    bench.accept(maker.due(&effect).arrival).await?;
+    let began = clock::tick();
     while bench.metrics.effects.done(EFFECT) == 0 {
+        ensure!(
+            clock::since(began) < FIRST_WAIT,
+            "the first effect was not done in time: is the receiver there?"
+        );
         tokio::time::sleep(COUNTED_EVERY).await;
     }
     Ok(())
