@@ -177,7 +177,7 @@ pub(super) fn find(db: &Connection, id: EffectId) -> Result<Option<Held>, StoreE
 pub(super) fn of_event(db: &Connection, event: i64) -> Result<Vec<Held>, StoreError> {
     let first = event << PLACE_BITS;
     let last = first | ((1 << PLACE_BITS) - 1);
-    // Two plain searches: with both in one condition SQLite would not walk the rows in their order.
+    // Its own in plan order first, then those it shares, each found by a plain search.
     let mut all: Vec<Held> = db
         .prepare_cached(effect_columns!("WHERE seq BETWEEN ?1 AND ?2 ORDER BY seq"))
         .and_then(|mut read| read.query_map([first, last], to_held)?.collect())
