@@ -1,7 +1,7 @@
 //! All lanes of this node, and which of them have something to do.
 //!
 //! A lane is looked at when something happened to it or when its time has come, never because time passes: ten thousand lanes
-//! that wait for their targets cost nothing.
+//! that wait cost nothing here. Each attempt of theirs still costs the store a claim, a start and a settlement.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
