@@ -16,10 +16,9 @@ use crate::load::Generator;
 use crate::postgres::ThrowAway;
 use crate::workspace;
 
-/// Effects that are accepted and not done, at most: three times the slots of their lane. Fewer leave slots empty while commits
-/// are under way. A lane holds four times its slots in memory; beyond that effects go the longer way over the store, and while some wait
-/// there the next ones do too.
-const OUTSTANDING: usize = 192;
+/// Effects that are accepted and not done, at most: four times the slots of their lane, as many as it holds in memory. Fewer leave
+/// slots empty while commits are under way; more go the longer way over the store.
+const OUTSTANDING: usize = 256;
 /// Lanes whose target is down; 100 more are well.
 const LANES_DOWN: u32 = 9_900;
 /// Rounds that pass before lanes that are down are measured: a minute, by the default, until their breakers have opened and

@@ -11,7 +11,7 @@ use hapax_ledger::transition::{EffectStep, Resolution, Resolver};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-use super::batch::{Job, Work};
+use super::batch::{Job, TooMuch, Work};
 use super::carry::carry_out;
 use super::chain;
 use super::effect::{effect_columns, to_held};
@@ -48,6 +48,7 @@ pub(super) struct Moves {
 impl Work for Moves {
     type Ask = MoveAsk;
     type Answer = Advanced;
+    const TOO_MUCH: TooMuch = TooMuch::Waits;
     const ASKS: &'static str = "moves";
 
     fn bytes(ask: &MoveAsk) -> usize {

@@ -33,6 +33,8 @@ pub(super) trait Work: Send + Sync + Sized + 'static {
     type Ask: Send + 'static;
     /// What they are told.
     type Answer: Send + 'static;
+    /// Whoever brings too much: is it refused, or does it wait until there is room?
+    const TOO_MUCH: TooMuch;
     /// What asks are called in the log.
     const ASKS: &'static str;
 
@@ -41,6 +43,15 @@ pub(super) trait Work: Send + Sync + Sized + 'static {
 
     /// Carries a group through, and answers every job of it.
     fn step(&self, taken: Taken, jobs: Vec<Job<Self>>) -> impl Future<Output = ()> + Send;
+}
+
+/// What becomes of an ask that finds the queue full.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum TooMuch {
+    /// Somebody at a door waits for it, and is better refused than left waiting.
+    IsRefused,
+    /// It is our own, and must not get lost.
+    Waits,
 }
 
 type Answer<W> = Result<<W as Work>::Answer, StoreError>;
@@ -102,17 +113,19 @@ impl<W: Work> Batcher<W> {
     pub(super) async fn ask(&self, ask: W::Ask) -> Answer<W> {
         let (answer, answered) = oneshot::channel();
         let closed = || unavailable("the store is closed");
-        self.queue
-            .upgrade()
-            .ok_or_else(closed)?
-            .try_send(Job { ask, answer })
-            .map_err(|error| match error {
+        let queue = self.queue.upgrade().ok_or_else(closed)?;
+        let job = Job { ask, answer };
+        match W::TOO_MUCH {
+            TooMuch::Waits => queue.send(job).await.map_err(|_| closed())?,
+            TooMuch::IsRefused => queue.try_send(job).map_err(|error| match error {
                 mpsc::error::TrySendError::Full(_) => StoreError::new(
                     StoreErrorKind::Overloaded,
                     "more requests are waiting than the database keeps up with",
                 ),
                 mpsc::error::TrySendError::Closed(_) => closed(),
-            })?;
+            })?,
+        }
+        drop(queue);
         // A lane answers every job it took. If it is gone without a word, its last commit is unknown.
         answered
             .await

@@ -2,7 +2,7 @@
 
 use super::Entropy;
 use super::accept;
-use super::batch::{Job, Work};
+use super::batch::{Job, TooMuch, Work};
 use super::call;
 use super::known;
 use super::moment::LeaseClock;
@@ -23,6 +23,7 @@ pub(super) struct Writer {
 impl Work for Writer {
     type Ask = Arrival;
     type Answer = Vec<Receipt>;
+    const TOO_MUCH: TooMuch = TooMuch::IsRefused;
     const ASKS: &'static str = "arrivals";
 
     fn bytes(arrival: &Arrival) -> usize {

@@ -4,13 +4,14 @@ use hapax_ledger::event::{DeliveryOutcome, EventStatus};
 use hapax_ledger::id::{EventId, RawId};
 use hapax_ledger::identity::{self, Identity, Sighting};
 use hapax_ledger::key::{BodyHash, KeyHash, KeyKind};
+use hapax_ledger::status::Hold;
 use hapax_ledger::time::{Span, Time};
 use rusqlite::{OptionalExtension, params};
 
 use super::index::Latest;
 use super::plan::{self, Planning};
 use super::writer::Tx;
-use super::{advance, effect, gate, sql_error};
+use super::{advance, sql_error};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::nouns::{
     Arrival, CONFLICT_BODIES_MAX, DELIVERIES_KEPT_MAX, NewEvent, OnFailed, Receipt, Receipted,
@@ -150,8 +151,14 @@ fn find(tx: &Tx<'_>, hash: KeyHash, source: &str, key: &str) -> Result<Option<Kn
 fn insert(tx: &mut Tx<'_>, arrival: &Arrival, event: &NewEvent) -> Result<Receipt, StoreError> {
     let row = tx.group.give_row()?;
     let at = arrival.at;
-    let claims = plan::plan(tx, Planning { at, row, event })?;
-    let (status, outcome) = first_standing(tx, row, event)?;
+    let planned = plan::plan(tx, Planning { at, row, event })?;
+    let (status, outcome) = match event.review {
+        Some(_) => (EventStatus::NeedsReview, DeliveryOutcome::FailedValidation),
+        None => {
+            let status = EventStatus::of_effects(planned.states, Hold::Free);
+            (status, DeliveryOutcome::Accepted)
+        }
+    };
     let expires_at = identity::expiry(
         arrival.at,
         arrival.at,
@@ -206,25 +213,9 @@ fn insert(tx: &mut Tx<'_>, arrival: &Arrival, event: &NewEvent) -> Result<Receip
         event: event_id(arrival.at, row),
         sighting: Receipted::New,
         needs_review: event.review.is_some(),
-        claims,
+        claims: planned.claims,
         revived: Vec::new(),
     })
-}
-
-/// Where a new event stands, and how the delivery that brought it ended.
-fn first_standing(
-    tx: &Tx<'_>,
-    row: i64,
-    event: &NewEvent,
-) -> Result<(EventStatus, DeliveryOutcome), StoreError> {
-    if event.review.is_some() {
-        return Ok((EventStatus::NeedsReview, DeliveryOutcome::FailedValidation));
-    }
-    let effects = match event.effects.is_empty() {
-        true => Vec::new(),
-        false => effect::of_event(tx.db, row)?,
-    };
-    Ok((gate::status(&effects), DeliveryOutcome::Accepted))
 }
 
 fn repeat(

@@ -25,14 +25,33 @@ pub(super) fn advance(
     what: Move,
 ) -> Result<Advanced, StoreError> {
     let mut opened = Opened::new();
-    let moved = match effect::find(tx.db, id)? {
+    let moved = match find(tx, id)? {
         None => Moved::NoEffect,
-        Some(mut held) => match step(&held.effect.record, &what.step(fence, tx.now)) {
-            Ok(change) => carry_out(tx, &mut held, &change, what, &mut opened)?,
-            Err(rejected) => refuse(tx, &held, fence, &what, rejected)?,
-        },
+        Some(mut held) => {
+            let moved = match step(&held.effect.record, &what.step(fence, tx.now)) {
+                Ok(change) => carry_out(tx, &mut held, &change, what, &mut opened)?,
+                Err(rejected) => refuse(tx, &held, fence, &what, rejected)?,
+            };
+            remember(tx, held);
+            moved
+        }
     };
     Ok(said(moved, opened))
+}
+
+/// The effect of this id, as it is remembered or as it is read.
+fn find(tx: &mut Tx<'_>, id: EffectId) -> Result<Option<Held>, StoreError> {
+    match tx.group.under_way.take(id.0.row() as i64) {
+        Some(held) if held.effect.id == id => Ok(Some(held)),
+        Some(_) | None => effect::find(tx.db, id),
+    }
+}
+
+/// What somebody holds will be asked for again.
+pub(super) fn remember(tx: &mut Tx<'_>, held: Held) {
+    if held.effect.record.state == EffectState::Claimed {
+        tx.group.under_way.remember(held);
+    }
 }
 
 fn said(moved: Moved, opened: Opened) -> Advanced {
@@ -66,7 +85,7 @@ fn carry_out(
     match what {
         Move::Start(snapshot) => return start(tx, held, change, snapshot.as_ref(), opened),
         Move::Settle(settlement) => {
-            attempt::end(tx, held, settlement.outcome, &settlement.said.kept())?;
+            attempt::end(tx, held, settlement.outcome, settlement.said.kept())?;
         }
         Move::Review(review) => ask_a_person(tx, held, &review)?,
         Move::Extend(_) | Move::Release(_) | Move::Skip(_) | Move::Tighten(_) => {}
@@ -148,7 +167,7 @@ pub(super) fn resolve(
         now: tx.now,
     };
     let mut opened = Opened::new();
-    let moved = match effect::find(tx.db, id)? {
+    let moved = match find(tx, id)? {
         None => Moved::NoEffect,
         Some(mut held) => {
             take(tx, &mut held, &wanted, &mut opened)?.map_or_else(Moved::Refused, Moved::Done)
@@ -161,6 +180,7 @@ pub(super) fn resolve(
 pub(super) fn revive(tx: &mut Tx<'_>, event: i64) -> Result<Vec<Arc<str>>, StoreError> {
     let wanted = EffectStep::Revive { now: tx.now };
     let mut revived = Opened::new();
+    // Nobody holds what was given up.
     for mut held in effect::of_event(tx.db, event)? {
         // What comes back opens no gate.
         if held.effect.record.state == EffectState::Dead
@@ -187,7 +207,7 @@ fn take(
 
 /// Writes what the ledger decided, and what follows from it for others.
 pub(super) fn apply(
-    tx: &Tx<'_>,
+    tx: &mut Tx<'_>,
     held: &mut Held,
     change: &Change,
     opened: &mut Opened,
@@ -198,6 +218,8 @@ pub(super) fn apply(
     if next.state == EffectState::Pending && held.may_wait() {
         held.effect.gate = gate::of(tx.db, held)?;
     }
+    // Read anew, it may have been remembered too.
+    tx.group.under_way.take(held.row);
     effect::write(tx.db, held)?;
     if (before.state, before.skip) != (next.state, next.skip) {
         gate::state_changed(tx.db, held, before.state, opened)?;

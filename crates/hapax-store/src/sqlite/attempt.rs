@@ -16,42 +16,56 @@ use crate::error::StoreError;
 use crate::nouns::{Attempt, Said};
 use crate::outcome_code::OutcomeCode;
 
-/// The attempt under way has ended: it gets a row of its own.
+/// An attempt that has ended.
+pub(super) struct Ended {
+    pub(super) fence: Fence,
+    pub(super) generation: u32,
+    pub(super) number: u32,
+    pub(super) node: Arc<str>,
+    pub(super) started_at: Time,
+    pub(super) ended_at: Time,
+    pub(super) code: OutcomeCode,
+    pub(super) said: Said,
+}
+
+/// The attempt under way has ended: the next write of its effect has it, and the one before it gets a row of its own.
 pub(super) fn end(
     tx: &Tx<'_>,
     held: &mut Held,
     outcome: Outcome,
-    said: &Said,
+    said: Said,
 ) -> Result<(), StoreError> {
+    if held.effect.last.is_some() {
+        set_aside(tx.db, held.row)?;
+    }
     let record = held.effect.record;
-    let code = OutcomeCode::of(outcome);
-    let nobody: Arc<str> = "".into();
-    tx.db
-        .prepare_cached(
-            "INSERT INTO attempt (effect, fence, generation, number, node, started_at, ended_at, outcome, detail,
-                 retry_after, excerpt, body_bytes, error)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
-        )
-        .and_then(|mut insert| {
-            insert.execute(params![
-                held.row,
-                record.fence.as_u64() as i64,
-                record.generation,
-                record.attempts,
-                held.node.as_ref().unwrap_or(&nobody),
-                held.started_at.unwrap_or(tx.now).micros(),
-                tx.now.micros(),
-                code.kind,
-                code.detail,
-                code.retry_after,
-                said.excerpt.as_deref(),
-                said.body_bytes.map(|bytes| bytes as i64),
-                said.error,
-            ])
-        })
-        .map_err(sql_error)?;
+    held.ended = Some(Ended {
+        fence: record.fence,
+        generation: record.generation,
+        number: record.attempts,
+        node: held.node.clone().unwrap_or_else(|| "".into()),
+        started_at: held.started_at.unwrap_or(tx.now),
+        ended_at: tx.now,
+        code: OutcomeCode::of(outcome),
+        said,
+    });
     held.started_at = None;
     held.effect.last = Some(outcome);
+    Ok(())
+}
+
+/// The latest attempt that has ended gets a row of its own.
+fn set_aside(db: &Connection, effect: i64) -> Result<(), StoreError> {
+    db.prepare_cached(
+        "INSERT INTO attempt (effect, fence, generation, number, node, started_at, ended_at, outcome, detail,
+             retry_after, excerpt, body_bytes, error, late_at, late_outcome, late_detail)
+         SELECT seq, last_fence, last_generation, last_number, last_node, last_started_at, last_ended_at, last_outcome,
+             last_detail, last_retry_after, last_excerpt, last_body_bytes, last_error, last_late_at, last_late_outcome,
+             last_late_detail
+         FROM effect WHERE seq = ?1 AND last_fence IS NOT NULL",
+    )
+    .and_then(|mut insert| insert.execute([effect]))
+    .map_err(sql_error)?;
     Ok(())
 }
 
@@ -63,21 +77,26 @@ pub(super) fn keep_late(
     outcome: Outcome,
 ) -> Result<(), StoreError> {
     let code = OutcomeCode::of(outcome);
-    tx.db
-        .prepare_cached(
-            "UPDATE attempt SET late_at = ?3, late_outcome = ?4, late_detail = ?5
-             WHERE effect = ?1 AND fence = ?2 AND late_at IS NULL",
-        )
-        .and_then(|mut update| {
-            update.execute(params![
-                effect,
-                fence.as_u64() as i64,
-                tx.now.micros(),
-                code.kind,
-                code.detail
-            ])
-        })
-        .map_err(sql_error)?;
+    let places = [
+        "UPDATE effect SET last_late_at = ?3, last_late_outcome = ?4, last_late_detail = ?5
+         WHERE seq = ?1 AND last_fence = ?2 AND last_late_at IS NULL",
+        "UPDATE attempt SET late_at = ?3, late_outcome = ?4, late_detail = ?5
+         WHERE effect = ?1 AND fence = ?2 AND late_at IS NULL",
+    ];
+    for update in places {
+        tx.db
+            .prepare_cached(update)
+            .and_then(|mut update| {
+                update.execute(params![
+                    effect,
+                    fence.as_u64() as i64,
+                    tx.now.micros(),
+                    code.kind,
+                    code.detail
+                ])
+            })
+            .map_err(sql_error)?;
+    }
     Ok(())
 }
 
@@ -86,7 +105,13 @@ pub(super) fn of_effect(db: &Connection, effect: i64) -> Result<Vec<Attempt>, St
     db.prepare_cached(
         "SELECT generation, number, fence, node, started_at, ended_at, outcome, detail, retry_after,
              late_at, late_outcome, late_detail, excerpt, body_bytes, error
-         FROM attempt WHERE effect = ?1 ORDER BY fence",
+         FROM attempt WHERE effect = ?1
+         UNION ALL
+         SELECT last_generation, last_number, last_fence, last_node, last_started_at, last_ended_at, last_outcome,
+             last_detail, last_retry_after, last_late_at, last_late_outcome, last_late_detail, last_excerpt,
+             last_body_bytes, last_error
+         FROM effect WHERE seq = ?1 AND last_fence IS NOT NULL
+         ORDER BY 3",
     )
     .and_then(|mut read| read.query_map([effect], to_attempt)?.collect())
     .map_err(sql_error)

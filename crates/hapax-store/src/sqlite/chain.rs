@@ -128,7 +128,7 @@ pub(super) fn nearest_before(
     row: i64,
 ) -> Result<Option<Held>, StoreError> {
     db.prepare_cached(effect_columns!(
-        "INDEXED BY effect_chain WHERE chain IS NOT NULL AND state IN (0, 1, 3) AND chain = ?1 AND seq < ?2
+        "INDEXED BY effect_chain WHERE chain IS NOT NULL AND (state = 0 OR state = 1 OR state = 3) AND chain = ?1 AND seq < ?2
          ORDER BY seq DESC LIMIT 1"
     ))
     .and_then(|mut read| {
@@ -145,7 +145,7 @@ pub(super) fn first_after(
     row: i64,
 ) -> Result<Option<Held>, StoreError> {
     db.prepare_cached(effect_columns!(
-        "INDEXED BY effect_chain WHERE chain IS NOT NULL AND state IN (0, 1, 3) AND chain = ?1 AND seq > ?2
+        "INDEXED BY effect_chain WHERE chain IS NOT NULL AND (state = 0 OR state = 1 OR state = 3) AND chain = ?1 AND seq > ?2
          ORDER BY seq LIMIT 1"
     ))
     .and_then(|mut read| {

@@ -78,10 +78,9 @@ fn claim_one(
     };
     // A claim lets nobody go.
     advance::apply(tx, &mut held, &change, &mut Opened::new())?;
-    Ok(Some(Claimed {
-        effect: held.effect,
-        snapshot,
-    }))
+    let effect = held.effect.clone();
+    advance::remember(tx, held);
+    Ok(Some(Claimed { effect, snapshot }))
 }
 
 /// Frees what is held beyond its lease.
@@ -147,7 +146,7 @@ fn free(
     for mut held in all {
         if let Ok(change) = step(&held.effect.record, &wanted(held.attempts_max)) {
             if held.effect.record.started {
-                attempt::end(tx, &mut held, Outcome::Lost { why }, &Said::default())?;
+                attempt::end(tx, &mut held, Outcome::Lost { why }, Said::default())?;
             }
             advance::apply(tx, &mut held, &change, opened)?;
             freed.push(held.effect.id);

@@ -8,9 +8,10 @@ use hapax_ledger::lease::Fence;
 use hapax_ledger::order::{Gate, PlannedOrder};
 use hapax_ledger::outcome::Outcome;
 use hapax_ledger::time::Time;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, ToSql, params_from_iter};
 
 use super::accept::event_id;
+use super::attempt::Ended;
 use super::sql_error;
 use crate::error::StoreError;
 use crate::nouns::Effect;
@@ -47,6 +48,10 @@ pub(super) struct Held {
     /// The rows of what comes first.
     pub(super) after: Vec<i64>,
     pub(super) place: Option<InChain>,
+    /// The attempt that has just ended and is not written yet.
+    pub(super) ended: Option<Ended>,
+    /// It is known to be all that its event calls for, and no other event calls for it.
+    pub(super) alone: bool,
 }
 
 /// What of an effect's order only the store needs to know.
@@ -92,6 +97,8 @@ pub(super) fn to_held(row: &Row<'_>) -> rusqlite::Result<Held> {
         started_at: started_at.map(Time::from_micros),
         after: after.as_deref().map(unpack_rows).unwrap_or_default(),
         place,
+        ended: None,
+        alone: false,
     })
 }
 
@@ -195,38 +202,69 @@ pub(super) fn of_event(db: &Connection, event: i64) -> Result<Vec<Held>, StoreEr
     Ok(all)
 }
 
-/// Writes an effect as it is now, and who holds it.
-pub(super) fn write(db: &Connection, held: &Held) -> Result<(), StoreError> {
+/// What is written of an effect whenever it moves.
+macro_rules! update_effect {
+    ($more:literal) => {
+        concat!(
+            "UPDATE effect SET repeat = ?2, state = ?3, generation = ?4, attempts = ?5, pass_from = ?6, fence = ?7,
+                 lease_until = ?8, next_at = ?9, started = ?10, ambiguous = ?11, skip = ?12, node = ?13,
+                 started_at = ?14, gate = ?15 ",
+            $more,
+            " WHERE seq = ?1"
+        )
+    };
+}
+
+/// Writes an effect as it is now, who holds it, and the attempt that has just ended.
+pub(super) fn write(db: &Connection, held: &mut Held) -> Result<(), StoreError> {
+    let ended = held.ended.take();
     let record = &held.effect.record;
-    let last = held.effect.last.map(OutcomeCode::of);
-    db.prepare_cached(
-        "UPDATE effect SET repeat = ?2, state = ?3, generation = ?4, attempts = ?5, pass_from = ?6, fence = ?7,
-             lease_until = ?8, next_at = ?9, started = ?10, ambiguous = ?11, skip = ?12, node = ?13, started_at = ?14,
-             gate = ?15, last_outcome = ?16, last_detail = ?17, last_retry_after = ?18
-         WHERE seq = ?1",
-    )
-    .and_then(|mut update| {
-        update.execute(params![
-            held.row,
-            record.repeat.code(),
-            record.state.code(),
-            record.generation,
-            record.attempts,
-            record.pass_from,
-            record.fence.as_u64() as i64,
-            record.lease_until.micros(),
-            record.next_attempt_at.micros(),
-            record.started,
-            record.ambiguous,
-            record.skip.map(SkipReason::code),
-            held.node,
-            held.started_at.map(Time::micros),
-            held.effect.gate.code(),
-            last.map(|code| code.kind),
-            last.map(|code| code.detail),
-            last.and_then(|code| code.retry_after),
-        ])
-    })
+    let moved: [&dyn ToSql; 15] = [
+        &held.row,
+        &record.repeat.code(),
+        &record.state.code(),
+        &record.generation,
+        &record.attempts,
+        &record.pass_from,
+        &(record.fence.as_u64() as i64),
+        &record.lease_until.micros(),
+        &record.next_attempt_at.micros(),
+        &record.started,
+        &record.ambiguous,
+        &record.skip.map(SkipReason::code),
+        &held.node,
+        &held.started_at.map(Time::micros),
+        &held.effect.gate.code(),
+    ];
+    match ended {
+        None => db
+            .prepare_cached(update_effect!(""))
+            .and_then(|mut update| update.execute(moved)),
+        Some(ended) => db
+            .prepare_cached(update_effect!(
+                ", last_fence = ?16, last_generation = ?17, last_number = ?18, last_node = ?19, last_started_at = ?20,
+                 last_ended_at = ?21, last_outcome = ?22, last_detail = ?23, last_retry_after = ?24, last_excerpt = ?25,
+                 last_body_bytes = ?26, last_error = ?27, last_late_at = NULL, last_late_outcome = NULL,
+                 last_late_detail = NULL"
+            ))
+            .and_then(|mut update| {
+                let ended: [&dyn ToSql; 12] = [
+                    &(ended.fence.as_u64() as i64),
+                    &ended.generation,
+                    &ended.number,
+                    &ended.node,
+                    &ended.started_at.micros(),
+                    &ended.ended_at.micros(),
+                    &ended.code.kind,
+                    &ended.code.detail,
+                    &ended.code.retry_after,
+                    &ended.said.excerpt.as_deref(),
+                    &ended.said.body_bytes.map(|bytes| bytes as i64),
+                    &ended.said.error,
+                ];
+                update.execute(params_from_iter(moved.into_iter().chain(ended)))
+            }),
+    }
     .map_err(sql_error)?;
     Ok(())
 }

@@ -97,7 +97,7 @@ pub(super) fn counts(db: &Connection) -> Result<EffectCounts, StoreError> {
         let rows: i64 = db
             .prepare_cached(
                 "SELECT count(*) FROM effect INDEXED BY effect_unended
-                 WHERE state IN (0, 3, 4) AND state = ?1",
+                 WHERE (state = 0 OR state = 3 OR state = 4) AND state = ?1",
             )
             .and_then(|mut read| read.query_row([state.code()], |row| row.get(0)))
             .map_err(sql_error)?;
@@ -166,7 +166,7 @@ fn older_statement(filter: &EffectFilter) -> &'static str {
     match filter.state {
         Some(EffectState::Pending | EffectState::Uncertain | EffectState::Dead) => {
             effect_columns!(
-                "INDEXED BY effect_unended WHERE state IN (0, 3, 4) AND state = ?3 AND seq < ?1
+                "INDEXED BY effect_unended WHERE (state = 0 OR state = 3 OR state = 4) AND state = ?3 AND seq < ?1
                  ORDER BY seq DESC LIMIT ?2"
             )
         }
@@ -183,7 +183,7 @@ fn newer_statement(filter: &EffectFilter) -> &'static str {
     match filter.state {
         Some(EffectState::Pending | EffectState::Uncertain | EffectState::Dead) => {
             effect_columns!(
-                "INDEXED BY effect_unended WHERE state IN (0, 3, 4) AND state = ?3 AND seq > ?1
+                "INDEXED BY effect_unended WHERE (state = 0 OR state = 3 OR state = 4) AND state = ?3 AND seq > ?1
                  ORDER BY seq LIMIT ?2"
             )
         }

@@ -60,6 +60,10 @@ pub(super) fn state_changed(
     opened: &mut Opened,
 ) -> Result<(), StoreError> {
     let first = held.row >> PLACE_BITS;
+    if held.alone {
+        set_status(db, first, status(std::slice::from_ref(held)))?;
+        return settle_chain(db, held, before, opened);
+    }
     let linked: Vec<i64> = db
         .prepare_cached("SELECT event FROM effect_link WHERE effect = ?1 AND event <> ?2")
         .and_then(|mut read| {
@@ -124,11 +128,12 @@ pub(super) const fn is_live(state: EffectState) -> bool {
 }
 
 /// Where an event stands that has these effects and waits for no person (D7).
-pub(super) fn status(effects: &[Held]) -> EventStatus {
-    let states = effects
-        .iter()
-        .map(|held| (held.effect.record.state, held.effect.record.skip));
-    EventStatus::of_effects(states, Hold::Free)
+fn status(effects: &[Held]) -> EventStatus {
+    let records = effects.iter().map(|held| &held.effect.record);
+    EventStatus::of_effects(
+        records.map(|record| (record.state, record.skip)),
+        Hold::Free,
+    )
 }
 
 /// Writes an event's status; one that waits for a person does so whatever its effects say.

@@ -8,6 +8,7 @@ use rusqlite::Connection;
 use super::effect::PLACE_BITS;
 use super::index::{Additions, KeyIndex, Latest, Watermark};
 use super::sql_error;
+use super::underway::UnderWay;
 use crate::error::{StoreError, StoreErrorKind};
 
 /// The size of a page, and so of a frame of the log.
@@ -25,6 +26,8 @@ pub(super) struct Group {
     bytes: usize,
     reaper_at: i64,
     stale: bool,
+    /// Claims under way.
+    pub(super) under_way: UnderWay,
 }
 
 impl Group {
@@ -54,6 +57,7 @@ impl Group {
             bytes: 0,
             reaper_at: 0,
             stale: false,
+            under_way: UnderWay::default(),
         })
     }
 
@@ -68,6 +72,7 @@ impl Group {
         self.keys.clear();
         self.latest.clear();
         self.forgotten.clear();
+        self.under_way.clear();
     }
 
     /// May anything be decided on what is known here? If not, not even a repeat: settling it would tell the index that it

@@ -2,7 +2,7 @@
 //!
 //! - `open`: connections, settings, and the index brought level with the database
 //! - `writer`: the thread that owns the writing connection; many requests share one commit
-//! - `group`: what the writer knows of the open transaction
+//! - `group`: what the writer knows of the open transaction; `underway`: what it remembers of claims
 //! - `accept`: what one arrival writes
 //! - `effect`: effects as rows; `plan`: how they get there; `attempt`: what is kept of attempts
 //! - `claim`: claims and rescues; `advance`: moves, by the ledger's machine
@@ -33,6 +33,7 @@ mod open;
 mod plan;
 mod read;
 mod reap;
+mod underway;
 mod writer;
 
 use std::fs::File;
@@ -53,7 +54,7 @@ use crate::nouns::{
 };
 use crate::store::{Clock, Store};
 pub use disk::DiskLimits;
-use writer::Space;
+use writer::{Space, Whose};
 
 /// How to open an embedded store.
 #[derive(Clone)]
@@ -116,7 +117,9 @@ impl Store for SqliteStore {
     async fn accept(&self, arrival: Arrival) -> Result<Vec<Receipt>, StoreError> {
         let bytes = arrival.events.iter().map(|event| event.body.len()).sum();
         self.writer
-            .write(Space::Takes, bytes, move |tx| accept::accept(tx, &arrival))
+            .write(Whose::Caller, Space::Takes, bytes, move |tx| {
+                accept::accept(tx, &arrival)
+            })
             .await
     }
 
@@ -128,7 +131,7 @@ impl Store for SqliteStore {
     ) -> Result<Option<EventId>, StoreError> {
         let (source, key) = (source.to_owned(), key.to_owned());
         self.writer
-            .write(Space::Frees, 0, move |tx| {
+            .write(Whose::Caller, Space::Frees, 0, move |tx| {
                 accept::sighted(tx, &source, &key, now)
             })
             .await
@@ -184,7 +187,9 @@ impl Store for SqliteStore {
 
     async fn claim(&self, ask: ClaimAsk) -> Result<Claims, StoreError> {
         self.writer
-            .write(Space::Takes, 0, move |tx| claim::claim(tx, &ask))
+            .write(Whose::Ours, Space::Takes, 0, move |tx| {
+                claim::claim(tx, &ask)
+            })
             .await
     }
 
@@ -196,7 +201,7 @@ impl Store for SqliteStore {
     ) -> Result<Advanced, StoreError> {
         // Evidence about work that is under way is written even when the disk is nearly full.
         self.writer
-            .write(Space::Frees, 0, move |tx| {
+            .write(Whose::Ours, Space::Frees, 0, move |tx| {
                 advance::advance(tx, effect, fence, what)
             })
             .await
@@ -209,7 +214,7 @@ impl Store for SqliteStore {
         by: Resolver,
     ) -> Result<Advanced, StoreError> {
         self.writer
-            .write(Space::Frees, 0, move |tx| {
+            .write(Whose::Ours, Space::Frees, 0, move |tx| {
                 advance::resolve(tx, effect, resolution, by)
             })
             .await
@@ -225,7 +230,9 @@ impl Store for SqliteStore {
         {
             return Ok(Rescued::default());
         }
-        self.writer.write(Space::Frees, 0, claim::rescue).await
+        self.writer
+            .write(Whose::Ours, Space::Frees, 0, claim::rescue)
+            .await
     }
 
     async fn parcels(&self, events: Vec<EventId>) -> Result<Vec<Option<Parcel>>, StoreError> {
@@ -256,19 +263,19 @@ impl Store for SqliteStore {
 
     async fn reap(&self, now: Time) -> Result<Reaped, StoreError> {
         self.writer
-            .write(Space::Frees, 0, move |tx| reap::step(tx, now))
+            .write(Whose::Ours, Space::Frees, 0, move |tx| reap::step(tx, now))
             .await
     }
 
     async fn ready(&self) -> Result<(), StoreError> {
         self.writer
-            .write(Space::Takes, 0, |tx| accept::touch(tx))
+            .write(Whose::Caller, Space::Takes, 0, |tx| accept::touch(tx))
             .await
     }
 
     async fn keep_admin_token(&self, hash: [u8; 32]) -> Result<[u8; 32], StoreError> {
         self.writer
-            .write(Space::Frees, 0, move |tx| {
+            .write(Whose::Caller, Space::Frees, 0, move |tx| {
                 accept::keep_admin_token(tx, hash)
             })
             .await

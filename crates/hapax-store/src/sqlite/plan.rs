@@ -1,7 +1,7 @@
 //! Planning: the effects of a new event become rows, or links to rows that are there.
 
 use hapax_ledger::claim::born_started;
-use hapax_ledger::effect::EffectRecord;
+use hapax_ledger::effect::{EffectRecord, EffectState, SkipReason};
 use hapax_ledger::order::Gate;
 use hapax_ledger::time::Time;
 use rusqlite::{Connection, params};
@@ -9,7 +9,7 @@ use rusqlite::{Connection, params};
 use super::accept::event_id;
 use super::effect::{self, Held, InChain, PLACE_BITS, effect_id};
 use super::writer::Tx;
-use super::{chain, gate, sql_error};
+use super::{advance, chain, gate, sql_error};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::nouns::{Claimed, EFFECTS_PER_EVENT_MAX, Effect, NewEffect, NewEvent};
 use crate::order_code::life_code;
@@ -22,11 +22,17 @@ pub(super) struct Planning<'a> {
     pub(super) event: &'a NewEvent,
 }
 
+/// The effects of a new event.
+#[derive(Default)]
+pub(super) struct Planned {
+    /// For each, the claim under which it was born.
+    pub(super) claims: Vec<Option<Claimed>>,
+    /// Where each stands.
+    pub(super) states: Vec<(EffectState, Option<SkipReason>)>,
+}
+
 /// Plans the effects of a new event: each is inserted, or linked where its key exists already (D6).
-pub(super) fn plan(
-    tx: &mut Tx<'_>,
-    planning: Planning<'_>,
-) -> Result<Vec<Option<Claimed>>, StoreError> {
+pub(super) fn plan(tx: &mut Tx<'_>, planning: Planning<'_>) -> Result<Planned, StoreError> {
     let effects = &planning.event.effects;
     if effects.len() > EFFECTS_PER_EVENT_MAX {
         return Err(StoreError::new(
@@ -34,7 +40,7 @@ pub(super) fn plan(
             "an event calls for more effects than fit",
         ));
     }
-    let mut claims = Vec::with_capacity(effects.len());
+    let mut planned = Planned::default();
     let mut rows = Vec::with_capacity(effects.len());
     let mut following = Vec::new();
     for (place, new) in effects.iter().enumerate() {
@@ -47,13 +53,22 @@ pub(super) fn plan(
         match known.filter(|known| known.effect.name == new.name && known.effect.key == new.key) {
             Some(known) => {
                 link(tx.db, known.row, planning.row)?;
+                tx.group.under_way.is_shared(known.row);
                 rows.push(known.row);
-                claims.push(None);
+                planned.claims.push(None);
+                let record = known.effect.record;
+                planned.states.push((record.state, record.skip));
             }
             None => {
                 let row = (planning.row << PLACE_BITS) | place as i64;
                 rows.push(row);
-                claims.push(insert(tx, planning, row, new)?);
+                let claim = insert(tx, planning, row, new)?;
+                let state = match claim {
+                    Some(_) => EffectState::Claimed,
+                    None => EffectState::Pending,
+                };
+                planned.claims.push(claim);
+                planned.states.push((state, None));
                 if !new.after.is_empty() {
                     following.push((row, new));
                 }
@@ -66,7 +81,7 @@ pub(super) fn plan(
         let named = after.filter_map(|place| rows.get(usize::from(*place)).copied());
         comes_after(tx.db, row, named.collect())?;
     }
-    Ok(claims)
+    Ok(planned)
 }
 
 fn link(db: &Connection, effect: i64, event: i64) -> Result<(), StoreError> {
@@ -128,6 +143,8 @@ fn insert(
         node,
         after: Vec::new(),
         place,
+        ended: None,
+        alone: planning.event.effects.len() == 1,
     };
     if may_wait {
         // What comes after others gets its gate when all of the plan is there.
@@ -138,10 +155,12 @@ fn insert(
     }
     write_new(tx.db, &held, new)?;
     tx.group.take(new.key_hash, row);
-    Ok(is_born.then_some(Claimed {
-        effect: held.effect,
+    let claim = is_born.then(|| Claimed {
+        effect: held.effect.clone(),
         snapshot: None,
-    }))
+    });
+    advance::remember(tx, held);
+    Ok(claim)
 }
 
 fn write_new(db: &Connection, held: &Held, new: &NewEffect) -> Result<(), StoreError> {

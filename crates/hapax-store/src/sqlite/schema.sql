@@ -67,7 +67,8 @@ CREATE TABLE store (
 ) STRICT;
 
 -- One row per effect. Its number is its event's with 16 bits for the place in the plan, so that the effects of an event
--- stand together without an index. An attempt that is under way is part of the row; one that has ended has its own.
+-- stand together without an index. An attempt that is under way is part of the row, and so is the latest that has ended: mostly
+-- there is but one, and a row of its own would cost as much as all else that a settlement writes.
 CREATE TABLE effect (
     seq           INTEGER PRIMARY KEY,
     at            INTEGER NOT NULL,       -- of its event
@@ -91,9 +92,21 @@ CREATE TABLE effect (
     started_at    INTEGER,                -- of the attempt under way
     gate          INTEGER NOT NULL,       -- 0: may be claimed, as far as others are concerned
     after         BLOB,                   -- effect.seq of those that come first, 8 bytes each; NULL: none
-    last_outcome  INTEGER,                -- of the latest attempt that has ended, as are the next two
+    last_fence    INTEGER,                -- of the latest attempt that has ended, as all last_: the columns of `attempt`
+    last_generation INTEGER,
+    last_number   INTEGER,
+    last_node     TEXT,
+    last_started_at INTEGER,
+    last_ended_at INTEGER,
+    last_outcome  INTEGER,
     last_detail   INTEGER,
     last_retry_after INTEGER,
+    last_excerpt  BLOB,
+    last_body_bytes INTEGER,
+    last_error    TEXT,
+    last_late_at  INTEGER,
+    last_late_outcome INTEGER,
+    last_late_detail INTEGER,
     chain         BLOB,                   -- chain.hash; NULL, as is all below, without an order
     entity        TEXT,
     serial        INTEGER,
@@ -109,10 +122,11 @@ CREATE TABLE effect (
 -- grows at its end: times rise.
 CREATE INDEX effect_due ON effect (lane, next_at) WHERE state = 0 AND gate = 0;
 CREATE INDEX effect_held ON effect (lease_until) WHERE state = 1;
--- For counts and lists of what waits, is uncertain or dead: few, whatever has been done.
-CREATE INDEX effect_unended ON effect (state, seq) WHERE state IN (0, 3, 4);
+-- For counts and lists of what waits, is uncertain or dead: few, whatever has been done. Written with OR, since a list of three
+-- would be made a temporary table whenever an effect is written.
+CREATE INDEX effect_unended ON effect (state, seq) WHERE (state = 0 OR state = 3 OR state = 4);
 -- For order: those of an entity that have not ended.
-CREATE INDEX effect_chain ON effect (chain, seq) WHERE chain IS NOT NULL AND state IN (0, 1, 3);
+CREATE INDEX effect_chain ON effect (chain, seq) WHERE chain IS NOT NULL AND (state = 0 OR state = 1 OR state = 3);
 
 -- What is known of an entity, for one effect name: born with the first of its effects and gone with the last.
 CREATE TABLE chain (
@@ -138,7 +152,7 @@ CREATE TABLE effect_link (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX effect_link_event ON effect_link (event);
 
--- Attempts that have ended. A claim makes at most one, so its fence names it.
+-- Attempts that have ended, but for the latest of each effect. A claim makes at most one, so its fence names it.
 CREATE TABLE attempt (
     effect       INTEGER NOT NULL,        -- effect.seq
     fence        INTEGER NOT NULL,

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use hapax_ledger::time::Time;
 use rusqlite::Connection;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::disk::Disk;
 use super::group::Group;
@@ -21,8 +21,12 @@ use super::open::{self, Opened, Paths};
 use super::{Clock, sql_error};
 use crate::error::{StoreError, StoreErrorKind};
 
-/// Jobs that may wait. More callers than this hear *overloaded* at once, while what waits still fits in a second's work.
-const QUEUE_MAX: usize = 4_096;
+/// Jobs of the doors that may wait. More callers than this hear *overloaded* at once, while what waits still fits in a second's
+/// work.
+const CALLS_MAX: usize = 4_096;
+/// Jobs of our own that may wait: claims, moves, reaping. More than this wait for their turn before they queue, so that thousands of
+/// attempts that end at once neither shut the doors nor fail.
+const CHORES_MAX: usize = 1_024;
 /// Jobs in one commit.
 const GROUP_MAX: usize = 1_024;
 /// Bytes of bodies in one commit; the last job may go over.
@@ -39,6 +43,15 @@ pub(super) struct Tx<'a> {
     pub(super) now: Time,
 }
 
+/// Whose job it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// Somebody at a door waits for it, and is better refused than left waiting.
+    Caller,
+    /// Our own: it may wait.
+    Ours,
+}
+
 /// Does a job need space on the disk, or does it make some?
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Space {
@@ -53,8 +66,40 @@ type Answer = Box<dyn FnOnce(Result<(), &StoreError>) + Send>;
 type Run = Box<dyn FnOnce(&mut Tx<'_>, &GroupState) -> (Answer, Result<(), StoreError>) + Send>;
 
 enum Job {
-    Write { bytes: usize, run: Run },
+    Write {
+        whose: Whose,
+        bytes: usize,
+        run: Run,
+    },
     RestartLog,
+}
+
+/// Places in the queue.
+struct Places {
+    calls: Semaphore,
+    chores: Semaphore,
+}
+
+impl Places {
+    fn of(&self, whose: Whose) -> &Semaphore {
+        match whose {
+            Whose::Caller => &self.calls,
+            Whose::Ours => &self.chores,
+        }
+    }
+
+    /// A place in the queue; it is free again when the writer takes the job.
+    async fn take(&self, whose: Whose) -> Result<(), StoreError> {
+        let places = self.of(whose);
+        let taken = match whose {
+            Whose::Caller => places.try_acquire().ok(),
+            Whose::Ours => places.acquire().await.ok(),
+        };
+        let overloaded = "more requests are waiting than the disk keeps up with";
+        let place = taken.ok_or_else(|| StoreError::new(StoreErrorKind::Overloaded, overloaded))?;
+        place.forget();
+        Ok(())
+    }
 }
 
 /// What befell the group before this job.
@@ -65,8 +110,9 @@ struct GroupState {
 
 /// The way to the writer thread.
 pub(super) struct Writer {
-    jobs: Mutex<Option<mpsc::Sender<Job>>>,
-    queue: mpsc::WeakSender<Job>,
+    jobs: Mutex<Option<mpsc::UnboundedSender<Job>>>,
+    queue: mpsc::WeakUnboundedSender<Job>,
+    places: Arc<Places>,
     thread: Mutex<Option<JoinHandle<()>>>,
     frames: Arc<AtomicI64>,
     bytes: Arc<AtomicU64>,
@@ -74,14 +120,14 @@ pub(super) struct Writer {
 
 /// Lets the checkpointer ask for a pause, without keeping the writer alive.
 pub(super) struct Restarter {
-    queue: mpsc::WeakSender<Job>,
+    queue: mpsc::WeakUnboundedSender<Job>,
     frames: Arc<AtomicI64>,
 }
 
 impl Restarter {
     pub(super) fn restart_log(&self) {
         if let Some(jobs) = self.queue.upgrade() {
-            let _ = jobs.try_send(Job::RestartLog);
+            let _ = jobs.send(Job::RestartLog);
         }
     }
 
@@ -101,7 +147,12 @@ impl Writer {
         disk: Disk,
         clock: Clock,
     ) -> Result<Writer, StoreError> {
-        let (jobs, queue) = mpsc::channel(QUEUE_MAX);
+        // Bounded by the places.
+        let (jobs, queue) = mpsc::unbounded_channel();
+        let places = Arc::new(Places {
+            calls: Semaphore::new(CALLS_MAX),
+            chores: Semaphore::new(CHORES_MAX),
+        });
         let frames = Arc::new(AtomicI64::new(0));
         let bytes = Arc::new(AtomicU64::new(0));
         let group = Group::new(&opened.db, &opened.index, opened.epoch)?;
@@ -113,6 +164,7 @@ impl Writer {
             clock,
             runtime: tokio::runtime::Handle::try_current().ok(),
             group,
+            places: places.clone(),
             frames: frames.clone(),
             bytes: bytes.clone(),
         };
@@ -128,6 +180,7 @@ impl Writer {
         Ok(Writer {
             jobs: Mutex::new(Some(jobs)),
             queue: weak,
+            places,
             thread: Mutex::new(Some(thread)),
             frames,
             bytes,
@@ -149,6 +202,7 @@ impl Writer {
     /// Runs `work` in the next group's transaction; `Ok` only after the commit. `bytes` says how much it will write.
     pub(super) async fn write<T: Send + 'static>(
         &self,
+        whose: Whose,
         space: Space,
         bytes: usize,
         work: impl FnOnce(&mut Tx<'_>) -> Result<T, StoreError> + Send + 'static,
@@ -173,17 +227,11 @@ impl Writer {
             });
             (answer, broke)
         });
-        {
-            let jobs = self.queue.upgrade().ok_or_else(closed)?;
-            jobs.try_send(Job::Write { bytes, run })
-                .map_err(|error| match error {
-                    mpsc::error::TrySendError::Full(_) => StoreError::new(
-                        StoreErrorKind::Overloaded,
-                        "more requests are waiting than the disk keeps up with",
-                    ),
-                    mpsc::error::TrySendError::Closed(_) => closed(),
-                })?;
-        }
+        self.places.take(whose).await?;
+        let jobs = self.queue.upgrade().ok_or_else(closed)?;
+        let job = Job::Write { whose, bytes, run };
+        jobs.send(job).map_err(|_| closed())?;
+        drop(jobs);
         // The writer answers every job it took. If it is gone without a word, its last commit is unknown.
         answer.await.unwrap_or_else(|_| {
             Err(StoreError::new(
@@ -220,12 +268,13 @@ struct Work {
     clock: Clock,
     runtime: Option<tokio::runtime::Handle>,
     group: Group,
+    places: Arc<Places>,
     frames: Arc<AtomicI64>,
     bytes: Arc<AtomicU64>,
 }
 
 impl Work {
-    fn run(mut self, mut queue: mpsc::Receiver<Job>) {
+    fn run(mut self, mut queue: mpsc::UnboundedReceiver<Job>) {
         let mut jobs = Vec::with_capacity(GROUP_MAX);
         while let Some(first) = queue.blocking_recv() {
             let mut bytes = first.bytes();
@@ -234,6 +283,10 @@ impl Work {
                 let Ok(next) = queue.try_recv() else { break };
                 bytes += next.bytes();
                 jobs.push(next);
+            }
+            for whose in [Whose::Caller, Whose::Ours] {
+                let taken = jobs.iter().filter(|job| job.whose() == Some(whose)).count();
+                self.places.of(whose).add_permits(taken);
             }
             self.group.will_write(bytes);
             self.disk.will_write(bytes);
@@ -412,6 +465,13 @@ fn answer_all(answers: Vec<Answer>) {
 }
 
 impl Job {
+    fn whose(&self) -> Option<Whose> {
+        match self {
+            Job::Write { whose, .. } => Some(*whose),
+            Job::RestartLog => None,
+        }
+    }
+
     fn bytes(&self) -> usize {
         match self {
             Job::Write { bytes, .. } => *bytes,

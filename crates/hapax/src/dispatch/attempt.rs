@@ -16,6 +16,7 @@ use hapax_store::nouns::{Advanced, Move, Moved, Review, Said, Settlement};
 use super::ask;
 use super::dispatcher::{Shared, lock};
 use super::job::Job;
+use super::lanes::Finished;
 use super::request::{self, EffectPart, EffectRequest, EventPart};
 use super::sender::Sent;
 use super::shards::Hold;
@@ -48,7 +49,7 @@ impl Shared {
         let slot = Slot {
             shared: self.clone(),
             lane,
-            outcome: None,
+            how: Finished::NotSent,
         };
         let target = self.targets.load().get(&job.effect.name).cloned();
         match target {
@@ -72,7 +73,7 @@ impl Shared {
         self.metrics
             .effects
             .attempt(&job.effect.lane, sent.outcome, lag, sent.duration);
-        slot.outcome = Some(sent.outcome);
+        slot.came_back(sent.outcome);
         self.settle(target, &job, sent).await;
     }
 
@@ -384,12 +385,21 @@ fn parts<'a>(target: &'a Target, job: &'a Job) -> EffectRequest<'a> {
 struct Slot {
     shared: Arc<Shared>,
     lane: Arc<str>,
-    outcome: Option<Outcome>,
+    how: Finished,
+}
+
+impl Slot {
+    /// The request is not under way any more: the next of its lane may go.
+    fn came_back(&mut self, outcome: Outcome) {
+        self.how = Finished::Settled;
+        lock(&self.shared.lanes).came_back(&self.lane, outcome, clock::tick());
+        self.shared.work.notify_one();
+    }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        lock(&self.shared.lanes).finished(&self.lane, self.outcome, clock::tick());
+        lock(&self.shared.lanes).finished(&self.lane, self.how, clock::tick());
         self.shared.work.notify_one();
     }
 }

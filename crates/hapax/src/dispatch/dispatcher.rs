@@ -3,7 +3,7 @@
 //! Three ways lead to an attempt. An effect is *born claimed* in the accept commit and goes out from memory; it is claimed from the
 //! store when its time has come; or it is rescued from a worker that was lost. From the claim on they are the same.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -69,7 +69,7 @@ pub(super) struct Shared {
     /// Probes may have become due earlier.
     pub(super) probing: Notify,
     /// Tasks that carry something out.
-    pub(super) live: watch::Sender<usize>,
+    pub(super) live: AtomicUsize,
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -95,7 +95,7 @@ impl Dispatcher {
             closing: AtomicBool::new(false),
             look_anew: AtomicBool::new(false),
             probing: Notify::new(),
-            live: watch::Sender::new(0),
+            live: AtomicUsize::new(0),
         };
         Dispatcher {
             shared: Arc::new(shared),
@@ -182,7 +182,7 @@ impl Shared {
             .await
             .is_err()
         {
-            let left = *self.live.borrow();
+            let left = self.live.load(Ordering::Relaxed);
             tracing::warn!(
                 left,
                 "requests are still under way; whoever starts next finds them in the ledger"
@@ -195,23 +195,19 @@ impl Shared {
 
     /// Until nothing is in memory.
     async fn empty(self: &Arc<Self>) {
-        let mut live = self.live.subscribe();
         loop {
             let work = self.work.notified();
             self.step();
-            if *live.borrow_and_update() == 0 && lock(&self.lanes).is_idle() {
+            if self.live.load(Ordering::Acquire) == 0 && lock(&self.lanes).is_idle() {
                 return;
             }
-            tokio::select! {
-                () = work => {}
-                _ = live.changed() => {}
-            }
+            work.await;
         }
     }
 
     /// A task that counts while it lives.
     pub(super) fn spawn(self: &Arc<Self>, work: impl Future<Output = ()> + Send + 'static) {
-        self.live.send_modify(|live| *live += 1);
+        self.live.fetch_add(1, Ordering::Relaxed);
         let guard = Live(self.clone());
         tokio::spawn(async move {
             work.await;
@@ -225,6 +221,9 @@ struct Live(Arc<Shared>);
 
 impl Drop for Live {
     fn drop(&mut self) {
-        self.0.live.send_modify(|live| *live -= 1);
+        let others = self.0.live.fetch_sub(1, Ordering::Release) - 1;
+        if others == 0 && self.0.closing.load(Ordering::Relaxed) {
+            self.0.work.notify_one();
+        }
     }
 }

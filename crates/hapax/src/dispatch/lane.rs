@@ -1,8 +1,8 @@
 //! One lane: what waits in it, what is under way, and how much more it may take. No clock and no I/O of its own.
 //!
-//! Everything that counts towards the cap is counted here: requests under way, claims that wait in memory, slots promised to
-//! arrivals that are being committed, and claims that are being asked for. Their sum never exceeds what the lane may hold, and
-//! requests under way never exceed its cap (G6).
+//! Everything that counts is counted here: requests under way, claims that wait in memory, attempts that are being settled, slots
+//! promised to arrivals that are being committed, and claims that are being asked for. Their sum never exceeds what the lane may
+//! hold, and requests under way never exceed its cap (G6).
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -21,6 +21,9 @@ const EMPTY_PAUSE: Duration = Duration::from_millis(20);
 /// The pause after the store could not be asked.
 const FAILED_PAUSE: Duration = Duration::from_millis(500);
 
+/// A lane whose slots are all taken claims ahead if a request came back within this: the next slot will be free soon.
+const MOVING: Duration = Duration::from_secs(1);
+
 /// How much a lane may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caps {
@@ -36,9 +39,15 @@ pub struct Lane {
     rate: Option<Rate>,
     breaker: Breaker,
     in_flight: u32,
+    settling: u32,
     promised: u32,
     asked: u32,
+    /// Claims that were born here and wait in memory.
     waiting: VecDeque<Job>,
+    /// Claims that waited in the store before. They and those that were born here take turns.
+    older: VecDeque<Job>,
+    older_next: bool,
+    came_back_at: Option<Instant>,
     /// When the earliest effect that the store has for this lane is due, as far as we know.
     due: Option<Instant>,
     /// What was heard while the store was being asked.
@@ -54,9 +63,13 @@ impl Lane {
             rate: caps.rate.map(|rate| Rate::new(rate, now)),
             breaker: Breaker::default(),
             in_flight: 0,
+            settling: 0,
             promised: 0,
             asked: 0,
             waiting: VecDeque::new(),
+            older: VecDeque::new(),
+            older_next: false,
+            came_back_at: None,
             due: None,
             heard: None,
             not_before: None,
@@ -73,12 +86,18 @@ impl Lane {
 
     /// Is there nothing in memory that the lane could still need?
     pub fn is_idle(&self) -> bool {
-        self.in_flight + self.promised + self.asked == 0 && self.waiting.is_empty()
+        self.in_memory() == 0
     }
 
     /// Requests under way.
+    #[cfg(test)]
     pub fn in_flight(&self) -> u32 {
         self.in_flight
+    }
+
+    /// Has it any attempt under way, or one that is being settled?
+    pub fn is_busy(&self) -> bool {
+        self.in_flight + self.settling > 0
     }
 
     /// Nothing in memory, nothing known to be due, and no trouble to remember.
@@ -87,17 +106,21 @@ impl Lane {
     }
 
     fn in_memory(&self) -> u32 {
-        self.in_flight + self.promised + self.asked + self.waiting.len() as u32
+        self.in_flight + self.settling + self.asked + self.to_send()
+    }
+
+    /// Claims that wait in memory, or may soon.
+    fn to_send(&self) -> u32 {
+        self.promised + (self.waiting.len() + self.older.len()) as u32
     }
 
     fn memory_max(&self) -> u32 {
         self.caps.concurrency * (1 + WAITING_PER_SLOT)
     }
 
-    /// Promises a slot to an arrival that is being committed. Not while older effects wait in the store: they come first.
-    pub fn promise(&mut self, now: Instant) -> bool {
-        let backlog = self.due.is_some_and(|due| due <= now) || self.asked > 0;
-        let room = self.in_memory() < self.memory_max() && self.breaker.is_closed() && !backlog;
+    /// Promises a slot to an arrival that is being committed.
+    pub fn promise(&mut self) -> bool {
+        let room = self.in_memory() < self.memory_max() && self.breaker.is_closed();
         self.promised += u32::from(room);
         room
     }
@@ -107,17 +130,22 @@ impl Lane {
         self.promised = self.promised.saturating_sub(1);
     }
 
-    /// A claim that we hold.
+    /// A claim that was born here.
     pub fn put(&mut self, job: Job) {
         self.waiting.push_back(job);
     }
 
     /// The next claim to carry out, if the cap, the rate and the breaker allow one. It counts as under way from here on.
     pub fn next_job(&mut self, now: Instant) -> Option<Job> {
-        if self.waiting.is_empty() || self.slots(now) == 0 {
+        if !self.has_waiting() || self.slots(now) == 0 {
             return None;
         }
-        let job = self.waiting.pop_front()?;
+        // Neither what waited in the store nor what is new waits for ever behind the other.
+        self.older_next = !self.older_next;
+        let job = match self.older_next {
+            true => self.older.pop_front().or_else(|| self.waiting.pop_front()),
+            false => self.waiting.pop_front().or_else(|| self.older.pop_front()),
+        }?;
         self.in_flight += 1;
         if let Some(rate) = &mut self.rate {
             rate.take();
@@ -125,14 +153,22 @@ impl Lane {
         Some(job)
     }
 
-    /// Requests that may start now.
-    fn slots(&mut self, now: Instant) -> u32 {
-        let cap = match self.breaker.allowed(now) {
+    fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty() || !self.older.is_empty()
+    }
+
+    /// Requests that the breaker lets be under way.
+    fn allowed(&self, now: Instant) -> u32 {
+        match self.breaker.allowed(now) {
             Allowed::All => self.caps.concurrency,
             Allowed::One => 1,
             Allowed::NothingUntil(_) => 0,
-        };
-        let free = cap.saturating_sub(self.in_flight);
+        }
+    }
+
+    /// Requests that may start now.
+    fn slots(&mut self, now: Instant) -> u32 {
+        let free = self.allowed(now).saturating_sub(self.in_flight);
         match &mut self.rate {
             Some(rate) if free > 0 => free.min(rate.room(now)),
             Some(_) | None => free,
@@ -140,14 +176,26 @@ impl Lane {
     }
 
     /// How many claims to ask the store for now. While the answer is on its way they count as taken.
+    ///
+    /// As many as there are slots that nobody else wants. If others want them, half of the slots all the same: what waits in the
+    /// store is older than they are.
     pub fn ask(&mut self, now: Instant) -> Option<u32> {
         let due = self.due.is_some_and(|due| due <= now);
         let early = self.not_before.is_some_and(|at| now < at);
-        if !due || early || self.asked > 0 {
+        if !due || early || self.asked > 0 || !self.older.is_empty() || self.is_behind() {
             return None;
         }
-        let taken = self.promised + self.waiting.len() as u32;
-        let room = self.slots(now).saturating_sub(taken);
+        let allowed = self.allowed(now);
+        let moving = self.came_back_at.is_some_and(|at| now < at + MOVING);
+        let share = match self.in_flight < allowed || (moving && self.breaker.is_closed()) {
+            true => (allowed / 2).max(1),
+            false => 0,
+        };
+        let room = match &mut self.rate {
+            Some(rate) => share.min(rate.room(now)),
+            None => share,
+        };
+        let room = room.max(self.slots(now).saturating_sub(self.to_send()));
         (room > 0).then(|| {
             self.asked = room;
             self.heard = None;
@@ -155,11 +203,17 @@ impl Lane {
         })
     }
 
-    /// The store answered: so many claims, and when the next is due.
-    pub fn answered(&mut self, claimed: u32, next: Option<Instant>, now: Instant) {
+    /// Are there so many attempts to settle that no more should be begun?
+    fn is_behind(&self) -> bool {
+        self.settling >= self.memory_max()
+    }
+
+    /// The store answered: these claims, and when the next is due.
+    pub fn answered(&mut self, claimed: Vec<Job>, next: Option<Instant>, now: Instant) {
         self.asked = 0;
         self.due = earliest(next, self.heard.take());
-        self.not_before = (claimed == 0).then(|| now + EMPTY_PAUSE);
+        self.not_before = claimed.is_empty().then(|| now + EMPTY_PAUSE);
+        self.older.extend(claimed);
     }
 
     /// The store could not be asked.
@@ -175,42 +229,56 @@ impl Lane {
         self.heard = earliest(self.heard, Some(at));
     }
 
-    /// An attempt came back with this.
-    pub fn finished(&mut self, outcome: Option<Outcome>, now: Instant) {
+    /// A request came back with this: the next may go while it is being settled.
+    pub fn came_back(&mut self, outcome: Outcome, now: Instant) {
         self.in_flight = self.in_flight.saturating_sub(1);
-        if let Some(outcome) = outcome {
-            self.breaker.note(outcome, now);
-        }
+        self.settling += 1;
+        self.came_back_at = Some(now);
+        self.breaker.note(outcome, now);
+    }
+
+    /// One that came back is settled.
+    pub fn settled(&mut self) {
+        self.settling = self.settling.saturating_sub(1);
+    }
+
+    /// One ended without having been sent.
+    pub fn not_sent(&mut self) {
+        self.in_flight = self.in_flight.saturating_sub(1);
     }
 
     /// Takes what waits in memory although it cannot be sent for now: the breaker has opened.
     pub fn stranded(&mut self, now: Instant) -> Vec<Job> {
         match self.breaker.allowed(now) {
             Allowed::All | Allowed::One => Vec::new(),
-            Allowed::NothingUntil(_) => self.waiting.drain(..).collect(),
+            Allowed::NothingUntil(_) => self.take_waiting(),
         }
     }
 
     /// Takes what waits in memory, and forgets what the store has: the lane is not ours.
     pub fn give_up(&mut self) -> Vec<Job> {
         (self.due, self.heard) = (None, None);
-        self.waiting.drain(..).collect()
+        self.take_waiting()
+    }
+
+    fn take_waiting(&mut self) -> Vec<Job> {
+        self.older.drain(..).chain(self.waiting.drain(..)).collect()
     }
 
     /// When there is something to do again; `None` if not before something happens.
     pub fn next_look(&self, now: Instant) -> Option<Instant> {
-        let wanted = match (self.waiting.is_empty(), self.due) {
-            (false, _) => now,
-            (true, Some(due)) if self.asked == 0 => self.not_before.map_or(due, |at| at.max(due)),
-            (true, _) => return None,
+        let wanted = match (self.has_waiting(), self.due) {
+            (true, _) => now,
+            (false, Some(due)) if self.asked == 0 && !self.is_behind() => {
+                self.not_before.map_or(due, |at| at.max(due))
+            }
+            (false, _) => return None,
         };
-        let cap = match self.breaker.allowed(now) {
-            Allowed::All => self.caps.concurrency,
-            Allowed::One => 1,
-            Allowed::NothingUntil(until) => return Some(until.max(wanted)),
-        };
-        if self.in_flight >= cap {
-            // Whoever finishes looks again.
+        if let Allowed::NothingUntil(until) = self.breaker.allowed(now) {
+            return Some(until.max(wanted));
+        }
+        if self.in_flight >= self.allowed(now) {
+            // Whoever comes back looks again.
             return None;
         }
         let rated = self.rate.as_ref().map_or(wanted, Rate::next);

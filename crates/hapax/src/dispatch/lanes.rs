@@ -13,7 +13,7 @@ use hapax_store::nouns::{LaneRoom, lane_shard};
 use super::job::Job;
 use super::lane::{Caps, Lane};
 
-/// Requests under way over all lanes, beyond which a lane may have one but no second: what the process can keep in memory.
+/// Attempts under way over all lanes, beyond which a lane may have one but no second: what the process can keep in memory.
 /// A lane that hangs does not take the last slot from another, since each may always have one.
 const IN_FLIGHT_MAX: u32 = 8_192;
 /// Lanes that one claim asks for at most: a statement of bounded size.
@@ -28,6 +28,15 @@ pub struct Todo {
     pub ask: HashMap<u16, Vec<LaneRoom>>,
     /// Claims that cannot be sent for now.
     pub stranded: Vec<Job>,
+}
+
+/// How a claim stopped being under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finished {
+    /// Its request came back, and what came of it is in the ledger.
+    Settled,
+    /// There was no request.
+    NotSent,
 }
 
 /// What this node may do in a lane.
@@ -77,7 +86,7 @@ impl Lanes {
 
     /// Promises a slot to an arrival that is being committed.
     pub fn promise(&mut self, name: &Arc<str>, caps: Caps, now: Instant) -> bool {
-        self.lane(name, caps, now).promise(now)
+        self.lane(name, caps, now).promise()
     }
 
     /// A promised slot is not needed.
@@ -112,8 +121,7 @@ impl Lanes {
         now: Instant,
     ) {
         if let Some(lane) = self.lanes.get_mut(name) {
-            lane.answered(jobs.len() as u32, next, now);
-            jobs.into_iter().for_each(|job| lane.put(job));
+            lane.answered(jobs, next, now);
         }
         self.look_again(name, now);
     }
@@ -126,11 +134,22 @@ impl Lanes {
         self.look_again(name, now);
     }
 
-    /// A claim of this lane is not under way any more.
-    pub fn finished(&mut self, name: &Arc<str>, outcome: Option<Outcome>, now: Instant) {
+    /// A request of this lane came back; it is being settled.
+    pub fn came_back(&mut self, name: &Arc<str>, outcome: Outcome, now: Instant) {
+        if let Some(lane) = self.lanes.get_mut(name) {
+            lane.came_back(outcome, now);
+        }
+        self.look_again(name, now);
+    }
+
+    /// A claim of this lane is not under way any more: it came back and is settled, or was never sent.
+    pub fn finished(&mut self, name: &Arc<str>, how: Finished, now: Instant) {
         self.in_flight = self.in_flight.saturating_sub(1);
         if let Some(lane) = self.lanes.get_mut(name) {
-            lane.finished(outcome, now);
+            match how {
+                Finished::Settled => lane.settled(),
+                Finished::NotSent => lane.not_sent(),
+            }
         }
         self.look_again(name, now);
     }
@@ -148,6 +167,7 @@ impl Lanes {
     }
 
     /// Requests under way in a lane.
+    #[cfg(test)]
     pub fn in_flight_of(&self, name: &str) -> u32 {
         self.lanes.get(name).map_or(0, Lane::in_flight)
     }
@@ -217,7 +237,7 @@ impl Lanes {
         };
         lane.set_caps(caps, now);
         todo.stranded.extend(lane.stranded(now));
-        while self.in_flight < IN_FLIGHT_MAX || lane.in_flight() == 0 {
+        while self.in_flight < IN_FLIGHT_MAX || !lane.is_busy() {
             let Some(job) = lane.next_job(now) else {
                 break;
             };
@@ -230,7 +250,7 @@ impl Lanes {
         let Some(lane) = self.lanes.get_mut(name) else {
             return;
         };
-        if self.in_flight >= IN_FLIGHT_MAX && lane.in_flight() > 0 {
+        if self.in_flight >= IN_FLIGHT_MAX && lane.is_busy() {
             // Whoever finishes in this lane looks again.
             return;
         }

@@ -26,7 +26,7 @@ const AT_A_TIME: usize = 8;
 /// How long one may take.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Effects that wait for a probe.
+/// Effects that wait for a probe. One that is being asked about stays known, so that nobody asks twice at a time.
 #[derive(Default)]
 pub(super) struct Probes {
     due: BTreeMap<(Instant, EffectId), Question>,
@@ -56,11 +56,15 @@ impl Probes {
                 Some(_) | None => break,
             }
             if let Some(((_, effect), question)) = self.due.pop_first() {
-                self.known.remove(&effect);
                 taken.push((effect, question));
             }
         }
         taken
+    }
+
+    /// It has been asked about.
+    fn forget(&mut self, effect: EffectId) {
+        self.known.remove(&effect);
     }
 
     fn next(&self) -> Option<Instant> {
@@ -116,15 +120,21 @@ impl Shared {
         let mut asking = tokio::task::JoinSet::new();
         for (effect, question) in due {
             let shared = self.clone();
-            asking.spawn(async move { shared.probe_one(effect, question).await });
+            asking.spawn(async move {
+                let again = shared.probe_one(effect, &question).await;
+                lock(&shared.probes).forget(effect);
+                if again == Asked::Again {
+                    shared.ask_again(effect, question);
+                }
+            });
         }
         while asking.join_next().await.is_some() {}
     }
 
-    async fn probe_one(&self, effect: EffectId, question: Question) {
+    async fn probe_one(&self, effect: EffectId, question: &Question) -> Asked {
         let target = self.targets.load().get(&question.name).cloned();
         let Some(target) = target else {
-            return;
+            return Asked::Enough;
         };
         let answer = self.ask(&target, &question.key).await;
         let resolution = match &answer {
@@ -137,14 +147,10 @@ impl Shared {
             Some(resolution) => self.resolve(effect, &question.lane, resolution).await,
             None => Ok(Asked::Again),
         };
-        match resolved {
-            Ok(Asked::Enough) => {}
-            Ok(Asked::Again) => self.ask_again(effect, question),
-            Err(error) => {
-                tracing::warn!(%error, %effect, "a probe's answer could not be kept; asking again");
-                self.ask_again(effect, question);
-            }
-        }
+        resolved.unwrap_or_else(|error| {
+            tracing::warn!(%error, %effect, "a probe's answer could not be kept; asking again");
+            Asked::Again
+        })
     }
 
     async fn ask(&self, target: &Target, key: &str) -> ProbeAnswer {
@@ -192,6 +198,7 @@ impl Shared {
 }
 
 /// Is the question answered?
+#[derive(PartialEq, Eq)]
 enum Asked {
     Enough,
     Again,

@@ -80,9 +80,71 @@ fn a_cap_is_reached_and_never_exceeded() {
         assert!(lanes.in_flight_of("lane") <= 3);
         if round > 2 {
             assert_eq!(lanes.in_flight_of("lane"), 3, "round {round}");
-            lanes.finished(&lane, Some(OK), now);
+            lanes.came_back(&lane, OK, now);
+            lanes.finished(&lane, Finished::Settled, now);
         }
     }
+}
+
+/// While attempts are being settled the next requests go, and no more of them than memory is meant for.
+#[test]
+fn a_slow_ledger_keeps_no_slot_and_fills_no_memory() {
+    let now = crate::clock::tick();
+    let lane: Arc<str> = "lane".into();
+    let mut lanes = Lanes::new(1);
+    let ours = |_: &str| Standing::Ours(caps(2));
+    let mut sent = 0;
+    for _ in 0..50 {
+        lanes.hear(&lane, caps(2), now, now);
+        let todo = lanes.todo(now, ours);
+        claim_all(&mut lanes, &todo, now);
+        for _ in todo.start {
+            lanes.came_back(&lane, OK, now);
+            sent += 1;
+        }
+    }
+    assert!(
+        (8..=10).contains(&sent),
+        "{sent}: four for each slot, and what was asked for"
+    );
+    assert_eq!(lanes.next_look(now), None, "not before some are settled");
+    for _ in 8..=sent {
+        lanes.finished(&lane, Finished::Settled, now);
+    }
+    assert_eq!(lanes.next_look(now), Some(now));
+}
+
+/// Neither what waits in the store nor what is new waits for ever behind the other.
+#[test]
+fn a_queue_in_the_store_shares_the_slots_with_what_is_new() {
+    let now = crate::clock::tick();
+    let lane: Arc<str> = "lane".into();
+    let mut lanes = Lanes::new(1);
+    let ours = |_: &str| Standing::Ours(caps(8));
+    let (mut old, mut new) = (0, 0);
+    for _ in 0..100 {
+        lanes.hear(&lane, caps(8), now, now);
+        for _ in 0..100 {
+            if lanes.promise(&lane, caps(8), now) {
+                lanes.fill(&lane, job(&lane, now), now);
+                new += 1;
+            }
+        }
+        let mut todo = lanes.todo(now, ours);
+        old += todo
+            .ask
+            .values()
+            .flatten()
+            .map(|room| room.room)
+            .sum::<u32>();
+        claim_all(&mut lanes, &todo, now);
+        todo.start.extend(lanes.todo(now, ours).start);
+        for _ in todo.start {
+            lanes.came_back(&lane, OK, now);
+            lanes.finished(&lane, Finished::Settled, now);
+        }
+    }
+    assert!(old >= 300 && new >= 300, "{old} old, {new} new");
 }
 
 /// F3, promise 7: a lane whose target hangs asks for nothing, and another goes on.
@@ -123,7 +185,8 @@ fn a_lane_that_only_fails_is_left_alone_and_what_waits_in_memory_goes_back() {
     }
     assert_eq!(lanes.todo(now, ours).start.len(), 16);
     for _ in 0..16 {
-        lanes.finished(&lane, Some(SILENT), now);
+        lanes.came_back(&lane, SILENT, now);
+        lanes.finished(&lane, Finished::Settled, now);
     }
     let todo = lanes.todo(now, ours);
     assert_eq!((todo.start.len(), todo.stranded.len()), (0, 4));
@@ -140,7 +203,8 @@ fn a_lane_that_only_fails_is_left_alone_and_what_waits_in_memory_goes_back() {
     claim_all(&mut lanes, &todo, later);
     let todo = lanes.todo(later, ours);
     assert_eq!((todo.start.len(), todo.stranded.len()), (1, 0));
-    lanes.finished(&lane, Some(OK), later);
+    lanes.came_back(&lane, OK, later);
+    lanes.finished(&lane, Finished::Settled, later);
     assert!(lanes.todo(later, ours).ask.values().flatten().count() == 1);
 }
 
@@ -158,24 +222,6 @@ fn what_is_heard_during_a_claim_is_asked_for_next() {
     let next = lanes.next_look(now).expect("there is something");
     let todo = lanes.todo(next, ours);
     assert_eq!(todo.ask.values().flatten().count(), 1);
-}
-
-/// Effects that wait in the store come before what is born in memory: a full lane keeps its order.
-#[test]
-fn nothing_is_born_claimed_while_older_effects_wait() {
-    let now = crate::clock::tick();
-    let lane: Arc<str> = "lane".into();
-    let mut lanes = Lanes::new(1);
-    lanes.hear(&lane, caps(4), now, now);
-    assert!(!lanes.promise(&lane, caps(4), now));
-    lanes.hear(&lane, caps(4), now + Duration::from_secs(9), now);
-    let todo = lanes.todo(now, |_| Standing::Ours(caps(4)));
-    assert_eq!(todo.ask.len(), 1);
-    lanes.answered(&lane, Vec::new(), Some(now + Duration::from_secs(9)), now);
-    assert!(
-        lanes.promise(&lane, caps(4), now),
-        "what is not due yet is not older"
-    );
 }
 
 /// A lane that another node looks after gives everything back and costs nothing.
