@@ -1,7 +1,7 @@
 //! The embedded store: one SQLite file in WAL mode, one writer thread, and a key index beside it.
 //!
 //! - `open`: connections, settings, and the index brought level with the database
-//! - `writer`: the thread that owns the writing connection; many requests share one commit
+//! - `writer`: the thread that owns the writing connection; many requests share one commit. `queue`: what waits for it
 //! - `group`: what the writer knows of the open transaction; `underway`: what it remembers of claims
 //! - `accept`: what one arrival writes
 //! - `effect`: effects as rows; `plan`: how they get there; `attempt`: what is kept of attempts
@@ -31,6 +31,7 @@ mod index;
 mod migrate;
 mod open;
 mod plan;
+mod queue;
 mod read;
 mod reap;
 mod underway;
@@ -54,7 +55,8 @@ use crate::nouns::{
 };
 use crate::store::{Clock, Store};
 pub use disk::DiskLimits;
-use writer::{Space, Whose};
+use queue::Whose;
+use writer::Space;
 
 /// How to open an embedded store.
 #[derive(Clone)]

@@ -12,25 +12,16 @@ use std::time::Duration;
 
 use hapax_ledger::time::Time;
 use rusqlite::Connection;
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use super::disk::Disk;
 use super::group::Group;
 use super::index::KeyIndex;
 use super::open::{self, Opened, Paths};
+use super::queue::{Queue, Whose};
 use super::{Clock, sql_error};
 use crate::error::{StoreError, StoreErrorKind};
 
-/// Jobs of the doors that may wait. More callers than this hear *overloaded* at once, while what waits still fits in a second's
-/// work.
-const CALLS_MAX: usize = 4_096;
-/// Jobs of our own that may wait: claims, moves, reaping. More than this wait for their turn before they queue, so that thousands of
-/// attempts that end at once neither shut the doors nor fail.
-const CHORES_MAX: usize = 1_024;
-/// Jobs in one commit.
-const GROUP_MAX: usize = 1_024;
-/// Bytes of bodies in one commit; the last job may go over.
-const GROUP_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// How long the log's restart may wait for a reader before it gives up until the next time.
 const RESTART_WAIT: Duration = Duration::from_millis(50);
 
@@ -41,15 +32,6 @@ pub(super) struct Tx<'a> {
     pub(super) group: &'a mut Group,
     /// The store's clock, read once for the group: leases are decided by nothing else (C3).
     pub(super) now: Time,
-}
-
-/// Whose job it is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Whose {
-    /// Somebody at a door waits for it, and is better refused than left waiting.
-    Caller,
-    /// Our own: it may wait.
-    Ours,
 }
 
 /// Does a job need space on the disk, or does it make some?
@@ -66,40 +48,8 @@ type Answer = Box<dyn FnOnce(Result<(), &StoreError>) + Send>;
 type Run = Box<dyn FnOnce(&mut Tx<'_>, &GroupState) -> (Answer, Result<(), StoreError>) + Send>;
 
 enum Job {
-    Write {
-        whose: Whose,
-        bytes: usize,
-        run: Run,
-    },
+    Write(Run),
     RestartLog,
-}
-
-/// Places in the queue.
-struct Places {
-    calls: Semaphore,
-    chores: Semaphore,
-}
-
-impl Places {
-    fn of(&self, whose: Whose) -> &Semaphore {
-        match whose {
-            Whose::Caller => &self.calls,
-            Whose::Ours => &self.chores,
-        }
-    }
-
-    /// A place in the queue; it is free again when the writer takes the job.
-    async fn take(&self, whose: Whose) -> Result<(), StoreError> {
-        let places = self.of(whose);
-        let taken = match whose {
-            Whose::Caller => places.try_acquire().ok(),
-            Whose::Ours => places.acquire().await.ok(),
-        };
-        let overloaded = "more requests are waiting than the disk keeps up with";
-        let place = taken.ok_or_else(|| StoreError::new(StoreErrorKind::Overloaded, overloaded))?;
-        place.forget();
-        Ok(())
-    }
 }
 
 /// What befell the group before this job.
@@ -110,25 +60,21 @@ struct GroupState {
 
 /// The way to the writer thread.
 pub(super) struct Writer {
-    jobs: Mutex<Option<mpsc::UnboundedSender<Job>>>,
-    queue: mpsc::WeakUnboundedSender<Job>,
-    places: Arc<Places>,
+    queue: Arc<Queue<Job>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     frames: Arc<AtomicI64>,
     bytes: Arc<AtomicU64>,
 }
 
-/// Lets the checkpointer ask for a pause, without keeping the writer alive.
+/// Lets the checkpointer ask for a pause.
 pub(super) struct Restarter {
-    queue: mpsc::WeakUnboundedSender<Job>,
+    queue: Arc<Queue<Job>>,
     frames: Arc<AtomicI64>,
 }
 
 impl Restarter {
     pub(super) fn restart_log(&self) {
-        if let Some(jobs) = self.queue.upgrade() {
-            let _ = jobs.send(Job::RestartLog);
-        }
+        self.queue.put_now(Job::RestartLog);
     }
 
     pub(super) fn log_is_copied(&self) {
@@ -147,12 +93,7 @@ impl Writer {
         disk: Disk,
         clock: Clock,
     ) -> Result<Writer, StoreError> {
-        // Bounded by the places.
-        let (jobs, queue) = mpsc::unbounded_channel();
-        let places = Arc::new(Places {
-            calls: Semaphore::new(CALLS_MAX),
-            chores: Semaphore::new(CHORES_MAX),
-        });
+        let queue = Arc::new(Queue::new());
         let frames = Arc::new(AtomicI64::new(0));
         let bytes = Arc::new(AtomicU64::new(0));
         let group = Group::new(&opened.db, &opened.index, opened.epoch)?;
@@ -164,23 +105,20 @@ impl Writer {
             clock,
             runtime: tokio::runtime::Handle::try_current().ok(),
             group,
-            places: places.clone(),
+            queue: queue.clone(),
             frames: frames.clone(),
             bytes: bytes.clone(),
         };
         work.measure();
-        let weak = jobs.downgrade();
         let thread = std::thread::Builder::new()
             .name("hapax-writer".into())
-            .spawn(move || work.run(queue))
+            .spawn(move || work.run())
             .map_err(|error| {
                 StoreError::new(StoreErrorKind::Unavailable, "cannot start a thread")
                     .caused_by(error)
             })?;
         Ok(Writer {
-            jobs: Mutex::new(Some(jobs)),
-            queue: weak,
-            places,
+            queue,
             thread: Mutex::new(Some(thread)),
             frames,
             bytes,
@@ -207,7 +145,6 @@ impl Writer {
         bytes: usize,
         work: impl FnOnce(&mut Tx<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let closed = || StoreError::new(StoreErrorKind::Unavailable, "the store is closed");
         let (reply, answer) = oneshot::channel();
         let run = Box::new(move |tx: &mut Tx<'_>, state: &GroupState| {
             let refused = match space {
@@ -227,11 +164,7 @@ impl Writer {
             });
             (answer, broke)
         });
-        self.places.take(whose).await?;
-        let jobs = self.queue.upgrade().ok_or_else(closed)?;
-        let job = Job::Write { whose, bytes, run };
-        jobs.send(job).map_err(|_| closed())?;
-        drop(jobs);
+        self.queue.put(whose, bytes, Job::Write(run)).await?;
         // The writer answers every job it took. If it is gone without a word, its last commit is unknown.
         answer.await.unwrap_or_else(|_| {
             Err(StoreError::new(
@@ -243,12 +176,7 @@ impl Writer {
 
     /// Finishes what was taken, then ends the thread.
     pub(super) fn stop(&self) {
-        drop(
-            self.jobs
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take(),
-        );
+        self.queue.close();
         let thread = self
             .thread
             .lock()
@@ -268,26 +196,15 @@ struct Work {
     clock: Clock,
     runtime: Option<tokio::runtime::Handle>,
     group: Group,
-    places: Arc<Places>,
+    queue: Arc<Queue<Job>>,
     frames: Arc<AtomicI64>,
     bytes: Arc<AtomicU64>,
 }
 
 impl Work {
-    fn run(mut self, mut queue: mpsc::UnboundedReceiver<Job>) {
-        let mut jobs = Vec::with_capacity(GROUP_MAX);
-        while let Some(first) = queue.blocking_recv() {
-            let mut bytes = first.bytes();
-            jobs.push(first);
-            while jobs.len() < GROUP_MAX && bytes < GROUP_BYTES_MAX {
-                let Ok(next) = queue.try_recv() else { break };
-                bytes += next.bytes();
-                jobs.push(next);
-            }
-            for whose in [Whose::Caller, Whose::Ours] {
-                let taken = jobs.iter().filter(|job| job.whose() == Some(whose)).count();
-                self.places.of(whose).add_permits(taken);
-            }
+    fn run(mut self) {
+        let (mut jobs, mut bytes) = (Vec::new(), 0);
+        while self.queue.take_group(&mut jobs, &mut bytes) {
             self.group.will_write(bytes);
             self.disk.will_write(bytes);
             self.step(&mut jobs);
@@ -313,7 +230,7 @@ impl Work {
         };
         for job in jobs.drain(..) {
             match job {
-                Job::Write { run, .. } => {
+                Job::Write(run) => {
                     let (answer, wrote) = run(&mut tx, &state);
                     answers.push(answer);
                     if let Err(error) = wrote {
@@ -461,21 +378,5 @@ fn truncate_log(db: &Connection) -> Result<(), StoreError> {
 fn answer_all(answers: Vec<Answer>) {
     for answer in answers {
         answer(Ok(()));
-    }
-}
-
-impl Job {
-    fn whose(&self) -> Option<Whose> {
-        match self {
-            Job::Write { whose, .. } => Some(*whose),
-            Job::RestartLog => None,
-        }
-    }
-
-    fn bytes(&self) -> usize {
-        match self {
-            Job::Write { bytes, .. } => *bytes,
-            Job::RestartLog => 0,
-        }
     }
 }

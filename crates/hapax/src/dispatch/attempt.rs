@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use hapax_ledger::outcome::{Lost, NotSent, Outcome};
+use hapax_ledger::outcome::{Evidence, Lost, NotSent, Outcome, classify};
 use hapax_ledger::time::Span;
 use hapax_ledger::transition::Did;
 use hapax_store::StoreError;
@@ -99,11 +99,12 @@ impl Shared {
                 return Ok(self.not_started(job, &moved));
             }
         };
-        match self
-            .advance(job, Move::Start(job.snapshot.clone()))
-            .await?
-            .moved
-        {
+        let start = Move::Start(job.snapshot.clone());
+        // Never closed, so there is always a place in the end.
+        let place = self.starts.acquire().await;
+        let started = self.advance(job, start).await?.moved;
+        drop(place);
+        match started {
             Moved::Done(change) => job.effect.record = change.next,
             moved => return Ok(self.not_started(job, &moved)),
         }
@@ -185,7 +186,7 @@ impl Shared {
 
     /// Says how it ended, as often as it takes.
     async fn settle(&self, target: &Target, job: &Job, sent: Sent) {
-        let jitter = entropy::jitter();
+        let jitter = jitter_after(sent.outcome);
         let next = job
             .effect
             .record
@@ -310,6 +311,14 @@ enum Snapshot {
     Review(Review),
 }
 
+/// What spreads the tries after a failure. A success needs none, and the lot is not free.
+fn jitter_after(outcome: Outcome) -> f64 {
+    match classify(outcome) {
+        Evidence::Applied => 0.0,
+        Evidence::Refused { .. } | Evidence::NotApplied | Evidence::Ambiguous => entropy::jitter(),
+    }
+}
+
 fn no_snapshot(error: &str) -> Sent {
     Sent {
         outcome: Outcome::NotSent {
@@ -392,7 +401,8 @@ impl Slot {
     /// The request is not under way any more: the next of its lane may go.
     fn came_back(&mut self, outcome: Outcome) {
         self.how = Finished::Settled;
-        lock(&self.shared.lanes).came_back(&self.lane, outcome, clock::tick());
+        let spread = jitter_after(outcome).abs();
+        lock(&self.shared.lanes).came_back(&self.lane, outcome, clock::tick(), spread);
         self.shared.work.notify_one();
     }
 }

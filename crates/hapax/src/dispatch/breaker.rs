@@ -57,25 +57,25 @@ impl Breaker {
         self.open_until.is_none()
     }
 
-    /// An attempt came back with this.
-    pub fn note(&mut self, outcome: Outcome, now: Instant) {
+    /// An attempt came back with this. `spread`, of 0 to 1, says where in the second half of a pause the next trial falls: targets
+    /// that went down together would otherwise be tried together for ever.
+    pub fn note(&mut self, outcome: Outcome, now: Instant, spread: f64) {
         match classify(outcome) {
             Evidence::Applied | Evidence::Refused { .. } => *self = Breaker::default(),
-            Evidence::NotApplied | Evidence::Ambiguous => self.fail(now),
+            Evidence::NotApplied | Evidence::Ambiguous => self.fail(now, spread),
         }
     }
 
-    fn fail(&mut self, now: Instant) {
+    fn fail(&mut self, now: Instant, spread: f64) {
         self.failures = self.failures.saturating_add(1);
         match self.open_until {
-            None if self.failures >= FAILURES_MAX => self.open_until = Some(now + self.pause),
+            None if self.failures >= FAILURES_MAX => {}
             // The trial failed: wait longer. What was under way when it opened changes nothing.
-            Some(until) if now >= until => {
-                self.pause = (self.pause * 2).min(PAUSE_MAX);
-                self.open_until = Some(now + self.pause);
-            }
-            None | Some(_) => {}
+            Some(until) if now >= until => self.pause = (self.pause * 2).min(PAUSE_MAX),
+            None | Some(_) => return,
         }
+        let half = self.pause / 2;
+        self.open_until = Some(now + half + half.mul_f64(spread.clamp(0.0, 1.0)));
     }
 }
 
@@ -99,17 +99,17 @@ mod tests {
         let start = crate::clock::tick();
         let mut breaker = Breaker::default();
         for _ in 0..FAILURES_MAX - 1 {
-            breaker.note(SILENT, start);
+            breaker.note(SILENT, start, 1.0);
         }
         assert_eq!(breaker.allowed(start), Allowed::All);
-        breaker.note(answered(500), start);
+        breaker.note(answered(500), start, 1.0);
         let until = start + PAUSE_MIN;
         assert_eq!(breaker.allowed(start), Allowed::NothingUntil(until));
         assert_eq!(breaker.allowed(until), Allowed::One);
-        breaker.note(SILENT, until);
+        breaker.note(SILENT, until, 1.0);
         let later = until + PAUSE_MIN * 2;
         assert_eq!(breaker.allowed(until), Allowed::NothingUntil(later));
-        breaker.note(answered(404), later);
+        breaker.note(answered(404), later, 1.0);
         assert_eq!(breaker.allowed(later), Allowed::All);
     }
 
@@ -118,7 +118,7 @@ mod tests {
         let start = crate::clock::tick();
         let mut breaker = Breaker::default();
         for _ in 0..100 {
-            breaker.note(answered(422), start);
+            breaker.note(answered(422), start, 1.0);
         }
         assert!(breaker.is_closed());
     }
@@ -128,7 +128,7 @@ mod tests {
         let mut now = crate::clock::tick();
         let mut breaker = Breaker::default();
         for _ in 0..100 {
-            breaker.note(SILENT, now);
+            breaker.note(SILENT, now, 0.5);
             if let Allowed::NothingUntil(until) = breaker.allowed(now) {
                 assert!(until - now <= PAUSE_MAX);
                 now = until;

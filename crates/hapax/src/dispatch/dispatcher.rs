@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use hapax_ledger::time::{Span, Time};
 use hapax_store::Store;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinSet;
 
 use super::drift::Drift;
@@ -25,6 +25,10 @@ use crate::metrics::Metrics;
 
 /// How long requests under way may take to end when the server stops. Longer than the usual time-out of a target.
 const DRAIN_WAIT: Duration = Duration::from_secs(15);
+
+/// Starts that are written at a time. Thousands of lanes that have something to do at once wait here, not in front of the
+/// settlements of those that are well.
+const STARTS_MAX: usize = 256;
 
 /// What a dispatcher is made of.
 pub struct Parts {
@@ -68,6 +72,8 @@ pub(super) struct Shared {
     pub(super) look_anew: AtomicBool,
     /// Probes may have become due earlier.
     pub(super) probing: Notify,
+    /// Places for starts.
+    pub(super) starts: Semaphore,
     /// Tasks that carry something out.
     pub(super) live: AtomicUsize,
 }
@@ -95,6 +101,7 @@ impl Dispatcher {
             closing: AtomicBool::new(false),
             look_anew: AtomicBool::new(false),
             probing: Notify::new(),
+            starts: Semaphore::new(STARTS_MAX),
             live: AtomicUsize::new(0),
         };
         Dispatcher {

@@ -230,11 +230,11 @@ impl Lane {
     }
 
     /// A request came back with this: the next may go while it is being settled.
-    pub fn came_back(&mut self, outcome: Outcome, now: Instant) {
+    pub fn came_back(&mut self, outcome: Outcome, now: Instant, spread: f64) {
         self.in_flight = self.in_flight.saturating_sub(1);
         self.settling += 1;
         self.came_back_at = Some(now);
-        self.breaker.note(outcome, now);
+        self.breaker.note(outcome, now, spread);
     }
 
     /// One that came back is settled.

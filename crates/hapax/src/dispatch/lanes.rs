@@ -16,8 +16,8 @@ use super::lane::{Caps, Lane};
 /// Attempts under way over all lanes, beyond which a lane may have one but no second: what the process can keep in memory.
 /// A lane that hangs does not take the last slot from another, since each may always have one.
 const IN_FLIGHT_MAX: u32 = 8_192;
-/// Lanes that one claim asks for at most: a statement of bounded size.
-const LANES_PER_CLAIM_MAX: usize = 256;
+/// Lanes that one claim asks for at most: a millisecond of a store's time, since others wait behind it.
+const LANES_PER_CLAIM_MAX: usize = 32;
 
 /// What to do next.
 #[derive(Default)]
@@ -135,9 +135,9 @@ impl Lanes {
     }
 
     /// A request of this lane came back; it is being settled.
-    pub fn came_back(&mut self, name: &Arc<str>, outcome: Outcome, now: Instant) {
+    pub fn came_back(&mut self, name: &Arc<str>, outcome: Outcome, now: Instant, spread: f64) {
         if let Some(lane) = self.lanes.get_mut(name) {
-            lane.came_back(outcome, now);
+            lane.came_back(outcome, now, spread);
         }
         self.look_again(name, now);
     }

@@ -80,7 +80,7 @@ fn a_cap_is_reached_and_never_exceeded() {
         assert!(lanes.in_flight_of("lane") <= 3);
         if round > 2 {
             assert_eq!(lanes.in_flight_of("lane"), 3, "round {round}");
-            lanes.came_back(&lane, OK, now);
+            lanes.came_back(&lane, OK, now, 0.0);
             lanes.finished(&lane, Finished::Settled, now);
         }
     }
@@ -99,7 +99,7 @@ fn a_slow_ledger_keeps_no_slot_and_fills_no_memory() {
         let todo = lanes.todo(now, ours);
         claim_all(&mut lanes, &todo, now);
         for _ in todo.start {
-            lanes.came_back(&lane, OK, now);
+            lanes.came_back(&lane, OK, now, 0.0);
             sent += 1;
         }
     }
@@ -140,7 +140,7 @@ fn a_queue_in_the_store_shares_the_slots_with_what_is_new() {
         claim_all(&mut lanes, &todo, now);
         todo.start.extend(lanes.todo(now, ours).start);
         for _ in todo.start {
-            lanes.came_back(&lane, OK, now);
+            lanes.came_back(&lane, OK, now, 0.0);
             lanes.finished(&lane, Finished::Settled, now);
         }
     }
@@ -185,7 +185,7 @@ fn a_lane_that_only_fails_is_left_alone_and_what_waits_in_memory_goes_back() {
     }
     assert_eq!(lanes.todo(now, ours).start.len(), 16);
     for _ in 0..16 {
-        lanes.came_back(&lane, SILENT, now);
+        lanes.came_back(&lane, SILENT, now, 0.0);
         lanes.finished(&lane, Finished::Settled, now);
     }
     let todo = lanes.todo(now, ours);
@@ -203,7 +203,7 @@ fn a_lane_that_only_fails_is_left_alone_and_what_waits_in_memory_goes_back() {
     claim_all(&mut lanes, &todo, later);
     let todo = lanes.todo(later, ours);
     assert_eq!((todo.start.len(), todo.stranded.len()), (1, 0));
-    lanes.came_back(&lane, OK, later);
+    lanes.came_back(&lane, OK, later, 0.0);
     lanes.finished(&lane, Finished::Settled, later);
     assert!(lanes.todo(later, ours).ask.values().flatten().count() == 1);
 }
