@@ -17,9 +17,10 @@ use super::chain;
 use super::effect::{effect_columns, to_held};
 use super::effect_id::{is_ordered, key_shard, queue_shard};
 use super::gate::{GateChange, opened};
+use super::happy::{self, Ending, is_happy};
 use super::held::Hand;
 use super::moment::{LeaseClock, moment};
-use super::pool::Taken;
+use super::pool::{Pool, Taken};
 use super::wire::Uuid;
 use crate::error::StoreError;
 use crate::nouns::{Advanced, Move, Moved};
@@ -42,6 +43,7 @@ pub(super) struct MoveAsk {
 
 /// Carries out moves, any number of them in one commit.
 pub(super) struct Moves {
+    pub(super) pool: Pool,
     pub(super) clock: LeaseClock,
 }
 
@@ -65,19 +67,79 @@ impl Work for Moves {
         size_of::<MoveAsk>() + brought
     }
 
+    /// One group: those that ended happily in one commit, the rest and what did not fit in another.
     async fn step(&self, taken: Taken, jobs: Vec<Job<Moves>>) {
-        let asks: Vec<&MoveAsk> = jobs.iter().map(|job| &job.ask).collect();
-        match advance(taken, &asks, &self.clock).await {
+        let effects: BTreeSet<EffectId> = jobs.iter().map(|job| job.ask.effect).collect();
+        // Of two moves of the same effect, the second has to see what the first one did.
+        let apart = effects.len() == jobs.len();
+        let (happy, mut rest): (Vec<_>, Vec<_>) = jobs
+            .into_iter()
+            .partition(|job| apart && job.ask.ending().is_some());
+        let mut free = Some(taken);
+        if let Some(taken) = free.take_if(|_| !happy.is_empty()) {
+            rest.extend(self.settle(taken, happy).await);
+        }
+        if rest.is_empty() {
+            return;
+        }
+        let taken = match free {
+            Some(taken) => Ok(taken),
+            None => self.pool.take().await,
+        };
+        let asks: Vec<&MoveAsk> = rest.iter().map(|job| &job.ask).collect();
+        let moved = match taken {
+            Ok(taken) => advance(taken, &asks, &self.clock).await,
+            Err(error) => Err(error),
+        };
+        match moved {
             Ok(moved) => {
-                for (job, moved) in jobs.into_iter().zip(moved) {
+                for (job, moved) in rest.into_iter().zip(moved) {
                     job.answer(Ok(moved));
                 }
             }
             Err(error) => {
-                tracing::error!(%error, moves = jobs.len(), "a group of moves failed");
-                Job::refuse(jobs, &error);
+                tracing::error!(%error, moves = rest.len(), "a group of moves failed");
+                Job::refuse(rest, &error);
             }
         }
+    }
+}
+
+impl MoveAsk {
+    /// The settlement, if it may be a happy one.
+    fn ending(&self) -> Option<Ending<'_>> {
+        match &self.wish {
+            Wish::Advance(fence, Move::Settle(settlement)) if is_happy(self.effect, settlement) => {
+                Some((self.effect, *fence, settlement))
+            }
+            Wish::Advance(..) | Wish::Resolve(..) => None,
+        }
+    }
+}
+
+impl Moves {
+    /// Answers those that ended happily and gives back the others.
+    async fn settle(&self, taken: Taken, jobs: Vec<Job<Moves>>) -> Vec<Job<Moves>> {
+        let endings: Vec<Ending<'_>> = jobs.iter().filter_map(|job| job.ask.ending()).collect();
+        let settled = match happy::settle(taken, endings, &self.clock).await {
+            Ok(settled) => settled,
+            Err(error) => {
+                tracing::error!(%error, moves = jobs.len(), "a group of moves failed");
+                Job::refuse(jobs, &error);
+                return Vec::new();
+            }
+        };
+        let mut rest = Vec::new();
+        for job in jobs {
+            match settled.get(&job.ask.effect) {
+                Some(change) => job.answer(Ok(Advanced {
+                    moved: Moved::Done(*change),
+                    opened: Vec::new(),
+                })),
+                None => rest.push(job),
+            }
+        }
+        rest
     }
 }
 

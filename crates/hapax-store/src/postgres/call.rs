@@ -38,7 +38,8 @@ pub(super) async fn accept_calling(
     }
     let wanted = plan::wanted(&offered.events, entropy);
     let take = take_keys(&taken, &offered, &wanted);
-    let ((), fresh, moment) = tokio::try_join!(biased; taken.open(), take, moment(&taken, clock))?;
+    let ((), fresh, moment) =
+        tokio::try_join!(biased; taken.open_planned(), take, moment(&taken, clock))?;
     let is_fresh = |event: &EventId| fresh.contains(&Uuid(event.bytes()));
     let mut decisions = Decisions::default();
     let mut receipts: Vec<Option<Receipt>> = arrivals.iter().map(|_| None).collect();

@@ -95,6 +95,10 @@ async fn lock_rest(
         .copied()
         .collect();
     let mut frozen = Vec::new();
+    let orders = plan.new.values().any(|held| held.effect.order.is_some());
+    if orders || !held.is_empty() || !retried.is_empty() {
+        taken.plan_anew().await?;
+    }
     if !held.is_empty() {
         frozen.extend(read_holders(taken, &held, plan).await?);
     }
@@ -209,6 +213,7 @@ async fn lock_effects(taken: &Taken, ids: &BTreeSet<EffectId>) -> Result<Vec<Row
 pub(super) struct CalledRows<'a> {
     queue: QueueColumns<'a>,
     seats: SeatColumns<'a>,
+    alone: Vec<bool>,
     links: LinkColumns,
 }
 
@@ -233,9 +238,16 @@ impl CalledRows<'_> {
             links.effect.push(Uuid(effect.bytes()));
             links.place.push(i32::from(*place));
         }
+        let shared: HashSet<EffectId> = plan.links.keys().map(|(_, effect)| *effect).collect();
+        let alone = plan.new.values().map(|held| {
+            let effect = &held.effect;
+            let plan = plan.called.get(&effect.event);
+            plan.is_some_and(|plan| plan.len() == 1) && !shared.contains(&effect.id)
+        });
         CalledRows {
             queue: QueueColumns::of(plan.new.values()),
             seats: SeatColumns::of(plan.new.values()),
+            alone: alone.collect(),
             links,
         }
     }
@@ -244,17 +256,27 @@ impl CalledRows<'_> {
         let mut statements = Vec::new();
         if !self.queue.is_empty() {
             let params = self.queue.params().into_iter();
-            let params: Vec<Param<'_>> = params.chain(self.seats.params()).collect();
+            let alone: Param<'_> = (&self.alone, Type::BOOL_ARRAY);
+            let params = params.chain(self.seats.params()).chain([alone]);
+            let params: Vec<Param<'_>> = params.collect();
             let sql = "INSERT INTO hapax.queue (shard, effect, fence, lease_until, next_at, generation, attempts, pass_from,
                      state, gate, repeat, started, ambiguous, skip, last_outcome, last_detail, last_retry_after,
-                     started_at, node, lane, chain_shard, chain, turn, ended_by)
+                     started_at, node, lane, chain_shard, chain, turn, ended_by, alone)
                  SELECT * FROM unnest($1::int2[], $2::uuid[], $3::int8[], $4::int8[], $5::int8[], $6::int4[], $7::int4[],
                      $8::int4[], $9::int2[], $10::int2[], $11::int2[], $12::bool[], $13::bool[], $14::int2[], $15::int2[],
                      $16::int2[], $17::int8[], $18::int8[], $19::text[], $20::text[], $21::int2[], $22::uuid[],
-                     $23::int8[], $24::text[])";
+                     $23::int8[], $24::text[], $25::bool[])";
             statements.push((sql, params));
         }
         if !self.links.event.is_empty() {
+            let params: Vec<Param<'_>> = vec![
+                (&self.links.queue_shard, Type::INT2_ARRAY),
+                (&self.links.effect, Type::UUID_ARRAY),
+            ];
+            // Locked by us, so nobody is in the middle of settling it.
+            let sql = "UPDATE hapax.queue q SET alone = false FROM unnest($1::int2[], $2::uuid[]) AS x (shard, effect)
+                 WHERE q.shard = x.shard AND q.effect = x.effect AND q.alone";
+            statements.push((sql, params));
             let params: Vec<Param<'_>> = vec![
                 (&self.links.shard, Type::INT2_ARRAY),
                 (&self.links.event, Type::UUID_ARRAY),

@@ -61,8 +61,12 @@ pub(super) fn fence(row: &Row, column: usize) -> Fence {
     Fence::from_u64(row.get::<_, i64>(column) as u64)
 }
 
+pub(super) fn skip(row: &Row, column: usize) -> Option<SkipReason> {
+    let code = row.get::<_, Option<i16>>(column)?;
+    SkipReason::from_code(code as u8)
+}
+
 fn to_record(row: &Row) -> EffectRecord {
-    let skip = row.get::<_, Option<i16>>(16);
     EffectRecord {
         // What cannot be read counts as the strictest there is.
         repeat: Repeat::from_code(code(row, 6)).unwrap_or(Repeat::Once),
@@ -75,7 +79,7 @@ fn to_record(row: &Row) -> EffectRecord {
         next_attempt_at: time(row, 13),
         started: row.get(14),
         ambiguous: row.get(15),
-        skip: skip.and_then(|code| SkipReason::from_code(code as u8)),
+        skip: skip(row, 16),
     }
 }
 

@@ -8,8 +8,8 @@
 //! - `writer`: arrivals in groups: `accept` for new keys, one statement for all of them; `call` for new keys that call for effects;
 //!   `known` for keys that somebody holds, decided in `decide`; `plan` for the effects, with the statements of `called`; all of it
 //!   is `stored`
-//! - `claim`: lanes that have something to do, claims and rescues; `advance`: moves in groups. Decided in `held` and `turn`, carried
-//!   out in `carry`; leases end by `moment`
+//! - `claim`: lanes that have something to do, claims and rescues; `advance`: moves in groups, and `happy` those
+//!   that end well. Decided in `held` and `turn`, carried out in `carry`; leases end by `moment`
 //! - `status` and `gate`: what a move means for events and for effects that wait; `chain`: what is known of an entity
 //! - `node`: who looks after which shard; `wake`: nodes telling each other
 //! - `effect`, `attempt`, `effect_id`, `order_rule`: effects as rows
@@ -42,6 +42,7 @@ mod effect_read;
 mod expired;
 mod fault;
 mod gate;
+mod happy;
 mod held;
 mod kept;
 mod known;
@@ -162,6 +163,7 @@ impl PostgresStore {
             clock: clock.clone(),
         };
         let moves = Moves {
+            pool: opened.effects.clone(),
             clock: clock.clone(),
         };
         Ok(PostgresStore {

@@ -33,19 +33,32 @@ const TCP_WAIT: Duration = Duration::from_secs(15);
 
 /// Every transaction says what it needs, since a pooler may hand it any session. The limits let locks go when a node stops in
 /// the middle, for whatever reason. All that our transactions do is look up a few rows by their keys: read as a whole, a table
-/// is at best as fast while it is small, and slow when the planner's idea of its size is an old one. For the same reason a kept
-/// statement is planned for every use: a plan from when a table was empty walks all of it once it is full.
-const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED;
-    SET LOCAL lock_timeout = '5s';
-    SET LOCAL statement_timeout = '10s';
-    SET LOCAL idle_in_transaction_session_timeout = '10s';
-    SET LOCAL plan_cache_mode = force_custom_plan;
-    SET LOCAL enable_seqscan = off;
-    SET LOCAL enable_bitmapscan = off;
-    SET LOCAL enable_hashjoin = off;
-    SET LOCAL enable_mergejoin = off;
-    SET LOCAL max_parallel_workers_per_gather = 0;
-    SET LOCAL jit = off";
+/// is at best as fast while it is small, and slow when the planner's idea of its size is an old one.
+macro_rules! begin {
+    ($plans:literal) => {
+        concat!(
+            "BEGIN ISOLATION LEVEL READ COMMITTED;
+             SET LOCAL lock_timeout = '5s';
+             SET LOCAL statement_timeout = '10s';
+             SET LOCAL idle_in_transaction_session_timeout = '10s';
+             SET LOCAL enable_seqscan = off;
+             SET LOCAL enable_bitmapscan = off;
+             SET LOCAL enable_hashjoin = off;
+             SET LOCAL enable_mergejoin = off;
+             SET LOCAL max_parallel_workers_per_gather = 0;
+             SET LOCAL jit = off;
+             SET LOCAL plan_cache_mode = ",
+            $plans
+        )
+    };
+}
+/// A kept statement is planned for every use: a plan from when a table was empty might walk all of it once it is full.
+const BEGIN: &str = begin!("force_custom_plan");
+/// A kept statement is planned once. For those that only insert, and those that look up rows by whole keys from a list of which the
+/// planner knows nothing: there is but one way to do that.
+const BEGIN_PLANNED: &str = begin!("force_generic_plan");
+/// From here on statements of an open transaction are planned for every use.
+const PLAN_ANEW: &str = "SET LOCAL plan_cache_mode = force_custom_plan";
 /// The same for reading: what was committed when its first statement began, and nothing that came later.
 const BEGIN_PICTURE: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
     SET LOCAL statement_timeout = '10s';
@@ -244,6 +257,17 @@ impl Taken {
         self.answered(timeout(STATEMENT_WAIT, self.session.client.batch_execute(BEGIN)).await)
     }
 
+    /// Begins a transaction whose statements are planned once; see [`BEGIN_PLANNED`].
+    pub(super) async fn open_planned(&self) -> Result<(), StoreError> {
+        let begun = self.session.client.batch_execute(BEGIN_PLANNED);
+        self.answered(timeout(STATEMENT_WAIT, begun).await)
+    }
+
+    /// What comes now in the open transaction is planned for every use.
+    pub(super) async fn plan_anew(&self) -> Result<(), StoreError> {
+        self.answered(timeout(STATEMENT_WAIT, self.session.client.batch_execute(PLAN_ANEW)).await)
+    }
+
     /// Runs statements that commit nothing, one behind the other without waiting.
     pub(super) async fn run_all(&self, all: &[Statement<'_>]) -> Result<Vec<Vec<Row>>, StoreError> {
         self.answered(timeout(STATEMENT_WAIT, self.in_order(all)).await)
@@ -291,6 +315,19 @@ impl Taken {
         let both = async { tokio::try_join!(biased; self.in_order(last), committed) };
         let answer = timeout(self.shared.commit_wait, both).await;
         let (found, ()) = self.committed(answer)?;
+        Ok(found)
+    }
+
+    /// Runs a whole transaction in one round trip, its statements planned once; says what each of them found.
+    pub(super) async fn in_one_trip(
+        self,
+        all: &[Statement<'_>],
+    ) -> Result<Vec<Vec<Row>>, StoreError> {
+        let begun = self.session.client.batch_execute(BEGIN_PLANNED);
+        let committed = self.session.client.batch_execute("COMMIT");
+        let whole = async { tokio::try_join!(biased; begun, self.in_order(all), committed) };
+        let answer = timeout(self.shared.commit_wait, whole).await;
+        let ((), found, ()) = self.committed(answer)?;
         Ok(found)
     }
 

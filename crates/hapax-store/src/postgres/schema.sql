@@ -121,12 +121,13 @@ CREATE TABLE hapax.queue (
     started          boolean  NOT NULL,
     ambiguous        boolean  NOT NULL,
     released         boolean  NOT NULL DEFAULT false,  -- a person let it go ahead, whatever its order says
+    alone            boolean  NOT NULL,    -- all that its event calls for, and nobody else does; see happy.rs
     skip             smallint,
     last_outcome     smallint,             -- of the latest attempt that has ended
     last_detail      smallint,
     chain_shard      smallint,
     last_retry_after bigint,
-    started_at       bigint,               -- of the attempt under way
+    started_at       bigint,               -- of the attempt under way, or of the latest
     turn             bigint,               -- in its chain
     chain            uuid,
     lane             text     COLLATE "C" NOT NULL,
