@@ -10,6 +10,7 @@
 //! - [`crash`]: `kill -9` in mid-send
 //! - [`pause`]: a server that stands still beyond its lease
 //! - [`outage`]: a database that is away for longer than a lease
+//! - [`stop`]: a server that is told to stop
 //! - [`nodes`]: several servers on one database
 //!
 //! [`scene`] is a server with effects; [`judge`] compares the world with the ledger.
@@ -26,3 +27,4 @@ mod pause;
 mod plan;
 mod probe;
 mod scene;
+mod stop;

@@ -231,3 +231,29 @@ fn a_request_carries_what_the_contract_says() {
         assert!(!enveloped.headers.contains_key("webhook-signature"));
     });
 }
+
+/// A repeat of an event that was given up brings it back if its source says so, and is only linked if not.
+#[test]
+fn a_repeat_of_a_dead_event_revives_it_where_the_source_says_so() {
+    on_each_store(|store| repeat_a_dead_event(store, "retry", "completed", 2));
+    on_each_store(|store| repeat_a_dead_event(store, "link", "dead", 1));
+}
+
+fn repeat_a_dead_event(store: &str, rule: &str, ends: &str, sent: usize) {
+    let world = World::new(|seen| match seen.before {
+        0 => Act::Answer(422),
+        _ => Act::Answer(200),
+    });
+    let x = effect("x", &world.url("/"), "retry = [\"0s\"]");
+    let rule = format!("on_duplicate_of_failed = \"{rule}\"");
+    let scene = Scene::with(store, &[x], &rule);
+    let event = scene.send("evt_1", "t", &json!({}));
+    scene.wait_for_status(&event, "dead");
+    assert_eq!(
+        scene.send("evt_1", "t", &json!({})),
+        event,
+        "the same event"
+    );
+    scene.wait_for_status(&event, ends);
+    assert_eq!(world.by_key()["x:evt_1"], sent, "{rule}");
+}
