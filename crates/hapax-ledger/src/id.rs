@@ -155,6 +155,23 @@ id!(
     RunId,
     "run"
 );
+id!(
+    /// Names a replay of many events.
+    ReplayId,
+    "rpl"
+);
+id!(
+    /// Names an API token; says nothing about its secret.
+    TokenId,
+    "tok"
+);
+
+impl RunId {
+    /// The run that every event begins with. It is told from the event, and nowhere kept.
+    pub const fn initial(event: EventId) -> RunId {
+        RunId(event.0)
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -60,6 +60,8 @@ pub enum KeyKind {
     Chain,
     /// The unit of isolation; no scope.
     Lane,
+    /// One answer per `Idempotency-Key` of an API request; the scope is who asks.
+    Request,
 }
 
 impl KeyKind {
@@ -70,6 +72,7 @@ impl KeyKind {
             KeyKind::Guard => "hapax/key/guard/1",
             KeyKind::Chain => "hapax/key/chain/1",
             KeyKind::Lane => "hapax/key/lane/1",
+            KeyKind::Request => "hapax/key/request/1",
         }
     }
 }

@@ -6,10 +6,11 @@
 //! An event's way through it: [`extract`] its fields, [`ladder`] its key, [`identity`] whether it is new, [`plan`] its
 //! effects; then per effect [`order`] whether it may start, [`transition`] what happens to it, [`outcome`] what an
 //! answer proves, [`retry`] when to go on; and over all of it [`status`] and [`verdict`]. API calls take the short
-//! way through [`guard`].
+//! way through [`guard`]. What people decide is a [`run`], and [`audit`] chains the record of it.
 //!
 //! `docs/design/what-must-always-hold.md` has the statements (A1, B3, ...) that comments name.
 
+pub mod audit;
 pub mod claim;
 pub mod condition;
 pub mod effect;
@@ -29,6 +30,7 @@ pub mod order;
 pub mod outcome;
 pub mod plan;
 pub mod retry;
+pub mod run;
 #[cfg(feature = "script")]
 #[doc(hidden)]
 pub mod script;

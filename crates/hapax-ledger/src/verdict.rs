@@ -3,8 +3,9 @@
 //! It is read by a support person at three in the morning. So each line says what would happen and why, in a sentence,
 //! and `safe` is said only when nothing can take effect twice.
 
-use crate::effect::{EffectRecord, EffectState, Repeat};
+use crate::effect::{EffectRecord, EffectState, Repeat, SkipReason};
 use crate::event::words;
+use crate::key::PartsHash;
 use crate::order::OrderVerdict;
 use crate::time::Time;
 
@@ -63,8 +64,6 @@ pub enum Action<'a> {
 /// All that the verdict on an event is computed from.
 #[derive(Clone, Debug)]
 pub struct EventLedger<'a> {
-    /// Rises with every change of the event's ledger; an action may name it (E4).
-    pub revision: u64,
     /// By the store's clock.
     pub now: Time,
     /// Its payload.
@@ -165,11 +164,39 @@ pub fn verdict_on(ledger: &EventLedger<'_>, action: Action<'_>) -> Verdict {
             why: judged.why,
         });
     Verdict {
-        revision: ledger.revision,
+        revision: revision(ledger),
         verdict: kind,
         reasons,
         effects: effects.collect(),
     }
+}
+
+/// Names the state of the ledger that a verdict is about: another number whenever anything that the verdict depends on is another,
+/// but for time and leases. An action may name it, and is refused if the ledger has moved (E4). It fits into a JSON number.
+pub fn revision(ledger: &EventLedger<'_>) -> u64 {
+    let mut hash = PartsHash::new("revision")
+        .part(&[ledger.payload.code(), ledger.ledger.code()])
+        .part(ledger.held.unwrap_or_default().as_bytes())
+        .part(&ledger.conflicts_open.to_be_bytes());
+    for effect in &ledger.effects {
+        let record = &effect.record;
+        let marks = [
+            record.repeat.code(),
+            record.state.code(),
+            u8::from(record.started),
+            u8::from(record.ambiguous),
+            record.skip.map_or(u8::MAX, SkipReason::code),
+        ];
+        hash = hash
+            .part(effect.name.as_bytes())
+            .part(effect.key.as_bytes())
+            .part(&marks)
+            .part(&record.generation.to_be_bytes())
+            .part(&record.attempts.to_be_bytes())
+            .part(&record.fence.as_u64().to_be_bytes());
+    }
+    let [a, b, c, d, e, f, g, h, ..] = hash.finish();
+    u64::from_be_bytes([a, b, c, d, e, f, g, h]) >> 11
 }
 
 /// What asks for a person before any effect is looked at.

@@ -3,16 +3,18 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use hapax_ledger::id::{EffectId, EventId};
 use hapax_ledger::lease::Fence;
 use hapax_ledger::time::Time;
 use hapax_ledger::transition::{Resolution, Resolver};
 
+use crate::catalog::Catalog;
 use crate::error::StoreError;
 use crate::nouns::{
-    Advanced, Arrival, Beat, Beaten, ClaimAsk, Claims, Effect, EffectCounts, EffectDetail,
-    EffectFilter, Event, EventDetail, EventFilter, LaneDue, Listed, Move, Page, Parcel,
-    PayloadAnswer, Reaped, Receipt, Rescued, StoreStats,
+    Advanced, Arrival, Beat, Beaten, ClaimAsk, Claims, Command, Commanded, Effect, EffectCounts,
+    EffectDetail, EffectFilter, Event, EventDetail, EventFacts, EventFilter, LaneDue, Listed, Move,
+    OwnClaim, OwnClaimed, Page, Parcel, PayloadAnswer, Reaped, Receipt, Rescued, StoreStats,
 };
 
 /// A store's clock, by which leases end. It must never go back while the process runs.
@@ -20,7 +22,7 @@ pub type Clock = Arc<dyn Fn() -> Time + Send + Sync>;
 
 /// The ledger, kept. Each method is one transaction; many callers share one commit where it is hot.
 #[async_trait]
-pub trait Store: Send + Sync + 'static {
+pub trait Store: Catalog {
     /// Stores a verified request: identities, events, delivery and planned effects, all or nothing (B2).
     /// `Ok` means it is durable. Receipts are in the order of the arrival's events.
     async fn accept(&self, arrival: Arrival) -> Result<Vec<Receipt>, StoreError>;
@@ -100,6 +102,20 @@ pub trait Store: Send + Sync + 'static {
 
     /// How many effects have not ended well.
     async fn effect_counts(&self) -> Result<EffectCounts, StoreError>;
+
+    /// All that a verdict on an event depends on.
+    async fn facts(&self, id: EventId) -> Result<Option<EventFacts>, StoreError>;
+
+    /// Carries out what an operator decided, if the ledger allows it: moves of effects, the run and the audit record, all or
+    /// nothing (E1, J1). What is decided on is what is locked: nothing moves between the verdict and the deed.
+    async fn command(&self, command: Command) -> Result<Commanded, StoreError>;
+
+    /// The bytes of a delivery that brought another body.
+    async fn conflict_body(&self, id: EventId, delivery: u32) -> Result<Option<Bytes>, StoreError>;
+
+    /// Lets somebody's own code carry out an effect, unless it is done or somebody is at it. It goes on with
+    /// [`Store::advance`]: extend and settle, under the fence.
+    async fn claim_own(&self, claim: OwnClaim) -> Result<OwnClaimed, StoreError>;
 
     /// Deletes some of what has expired by `now`: payloads first, identities last (I1). Small, so that nobody waits.
     async fn reap(&self, now: Time) -> Result<Reaped, StoreError>;

@@ -3,6 +3,8 @@
 //! - [`config`]: `hapax.toml`, read and resolved
 //! - [`inbox`]: what a provider's request becomes
 //! - [`dispatch`]: carrying effects out
+//! - [`operate`]: what operators decide, and what they look at first
+//! - [`forensics`]: what the ledger tells about a source's keys
 //! - [`http`]: the server; the only place that knows status codes
 //! - [`metrics`]: what is counted
 //! - [`cli`]: the command line
@@ -13,6 +15,8 @@ pub mod clock;
 pub mod config;
 pub mod dispatch;
 pub mod entropy;
+pub mod forensics;
 pub mod http;
 pub mod inbox;
 pub mod metrics;
+pub mod operate;

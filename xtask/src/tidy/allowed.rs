@@ -149,6 +149,26 @@ pub(super) const ALLOWED: &[Allowed] = &[
         "crates/hapax-store/src/postgres/wire.rs",
         "how values travel to a server",
     ),
+    only_here(
+        "crates/hapax-store/src/postgres/deed.rs",
+        "SQLite's commands have one writer and need no locks",
+    ),
+    only_here(
+        "crates/hapax-store/src/postgres/seated.rs",
+        "in SQLite an effect's row number is its place",
+    ),
+    only_here(
+        "crates/hapax-store/src/postgres/happy.rs",
+        "SQLite's writer remembers what workers hold, and needs no statement for it",
+    ),
+    only_here(
+        "crates/hapax-store/src/sqlite/queue.rs",
+        "the one writer's queue; PostgreSQL's is `batch`",
+    ),
+    only_here(
+        "crates/hapax-store/src/sqlite/underway.rs",
+        "what the one writer remembers",
+    ),
 ];
 
 /// A file that only one of the two stores needs.

@@ -31,7 +31,6 @@ fn line<'a>(name: &'a str, record: EffectRecord) -> EffectLine<'a> {
 
 fn ledger<'a>(effects: Vec<EffectLine<'a>>) -> EventLedger<'a> {
     EventLedger {
-        revision: 7,
         now: at(100),
         payload: Kept::Whole,
         ledger: Kept::Whole,
@@ -43,7 +42,7 @@ fn ledger<'a>(effects: Vec<EffectLine<'a>>) -> EventLedger<'a> {
 
 fn one(repeat: Repeat, state: EffectState) -> (VerdictKind, Would) {
     let verdict = verdict(&ledger(vec![line("e", record(repeat, state))]));
-    assert!(!verdict.reasons.is_empty() && verdict.revision == 7);
+    assert!(!verdict.reasons.is_empty() && verdict.revision < 1 << 53);
     (verdict.verdict, verdict.effects[0].would)
 }
 

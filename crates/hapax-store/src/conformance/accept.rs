@@ -62,8 +62,11 @@ pub async fn a_new_event_is_stored_whole_and_read_back(store: Subject) {
         proof,
         body_hash: new.body_hash,
         conflict: false,
+        number: 0,
+        decided: None,
     };
     let expected = EventDetail {
+        runs: Vec::new(),
         event: stored,
         deliveries: vec![first],
         effects: Vec::new(),

@@ -4,8 +4,11 @@
 //! expire and un-expire. Ids differ between stores, so each of the store's ids stands for the model's id that
 //! was given in its place.
 
+mod decision;
 mod effects;
 mod looks;
+mod naming;
+mod operate;
 mod sketch;
 
 use std::cmp::Reverse;
@@ -19,7 +22,9 @@ use hapax_ledger::time::{Span, Time};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
+use self::decision::{OperateCommand, operate_command};
 use self::effects::Known;
+use self::naming::plain_detail;
 use self::sketch::{EffectCommand, EffectSketch, effect_command, effect_sketch, new_effects};
 use super::sample::{Dial, Subject, arrival, at, event, reap_all, review};
 use crate::model::ModelStore;
@@ -62,6 +67,7 @@ enum Command {
         from: usize,
     },
     Effects(EffectCommand),
+    Operate(OperateCommand),
 }
 
 /// An event in a few numbers.
@@ -132,6 +138,7 @@ fn command() -> impl Strategy<Value = Command> {
         1 => (0..SOURCES.len(), 0..KEYS).prop_map(|(source, key)| Command::Sighted { source, key }),
         2 => any::<prop::sample::Index>().prop_map(|nth| Command::Look { nth: nth.index(1_000) }),
         12 => effect_command().prop_map(Command::Effects),
+        5 => operate_command().prop_map(Command::Operate),
         2 => (0..FILTERS, 0..1_000usize).prop_map(|(filter, from)| Command::List { filter, from }),
     ]
 }
@@ -149,6 +156,7 @@ fn busy_command() -> impl Strategy<Value = Command> {
         1 => Just(Command::Reap),
         1 => any::<prop::sample::Index>().prop_map(|nth| Command::Look { nth: nth.index(1_000) }),
         24 => effect_command().prop_map(Command::Effects),
+        6 => operate_command().prop_map(Command::Operate),
     ]
 }
 
@@ -219,6 +227,10 @@ struct Pair {
     /// All that was new or tried to be, oldest first, with its source.
     sent: Vec<(&'static str, NewEvent)>,
     effects: Known,
+    /// Runs that were asked for.
+    runs: u64,
+    /// So far, the shared effects of every event have come in the same order on both sides.
+    same_order: bool,
 }
 
 impl Pair {
@@ -263,6 +275,7 @@ impl Pair {
                 from,
             } => self.list(&filter(*number, self.clock), *from).await,
             Command::Effects(command) => self.run_effects(command).await,
+            Command::Operate(command) => self.operate(command).await,
         }
     }
 
@@ -313,14 +326,11 @@ impl Pair {
         let Some(&(theirs, ours)) = self.given.get(nth % self.given.len().max(1)) else {
             return;
         };
-        let mut detail = self.store.event(theirs).await.expect("the store reads");
-        if let Some(detail) = &mut detail {
-            detail.event.id = self.named(detail.event.id);
-            detail.effects = self.named_effects(ours, std::mem::take(&mut detail.effects));
-        }
+        let detail = self.store.event(theirs).await.expect("the store reads");
+        let known = self.model.event(ours).await.expect("the model reads");
         assert_eq!(
-            detail,
-            self.model.event(ours).await.expect("the model reads")
+            detail.map(|detail| self.named_detail(ours, detail)),
+            known.map(plain_detail)
         );
         let bytes = self.store.payload(theirs).await.expect("the store reads");
         assert_eq!(
@@ -376,6 +386,7 @@ impl Pair {
             self.look(nth).await;
         }
         self.look_at_all_effects().await;
+        self.look_at_log().await;
         let (theirs, ours) = (self.store.stats().await, self.model.stats().await);
         let (theirs, ours) = (
             theirs.expect("the store counts"),
@@ -426,6 +437,8 @@ pub fn agrees_with_the_model<Fut>(
                 names: HashMap::new(),
                 sent: Vec::new(),
                 effects,
+                runs: 0,
+                same_order: true,
             };
             for command in &commands {
                 pair.run(command).await;

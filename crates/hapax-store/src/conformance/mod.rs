@@ -7,6 +7,9 @@
 pub mod accept;
 pub mod after;
 pub mod caps;
+pub mod catalog;
+pub mod commands;
+pub mod conflicts;
 pub mod database;
 pub mod differential;
 pub mod effect_reads;
@@ -15,9 +18,12 @@ pub mod evidence;
 pub mod expiry;
 pub mod lanes;
 pub mod life;
+pub mod operator;
 pub mod order;
+pub mod own;
 pub mod reads;
 pub mod reap;
+pub mod reviews;
 pub mod sample;
 pub mod worker;
 
@@ -46,6 +52,17 @@ macro_rules! conformance_tests {
         $crate::conformance_tests!(@ $run; caps:
             deliveries_beyond_the_limit_only_move_the_last_one,
             conflicts_beyond_the_limit_are_still_counted,
+        );
+        $crate::conformance_tests!(@ $run; catalog:
+            tokens_come_back_whole_and_newest_first,
+            a_name_belongs_to_one_token_that_counts,
+            racing_tokens_do_not_share_a_name,
+            the_last_use_only_moves_forward,
+            a_change_is_made_once_per_request,
+            the_audit_log_is_read_by_page_and_filter,
+            replays_come_back_whole_and_newest_first,
+            a_replay_is_carried_on_from_where_it_stands,
+            a_replay_can_be_stopped,
         );
         $crate::conformance_tests!(@ $run; expiry:
             a_key_is_held_until_its_window_ends_and_not_a_moment_longer,
@@ -143,6 +160,53 @@ macro_rules! conformance_tests {
             effects_that_have_not_ended_well_are_counted,
             parcels_come_in_the_order_asked,
             an_effect_names_the_events_that_call_for_it,
+        );
+        $crate::conformance_tests!(@ $run; commands:
+            facts_say_what_a_verdict_depends_on,
+            a_retry_carries_out_what_is_not_done,
+            what_waits_for_its_time_is_due_at_once,
+            a_replay_sends_nothing_that_is_done_unless_it_is_forced,
+            a_forced_effect_holds_up_what_comes_after_it,
+            a_reconcile_sends_converging_effects_with_the_snapshot,
+            an_operator_resolves_what_is_uncertain,
+            a_command_on_an_outdated_verdict_is_refused,
+            what_cannot_be_done_is_refused,
+            a_stricter_class_of_the_config_counts,
+            a_dry_run_changes_nothing,
+            a_request_is_carried_out_once,
+            racing_commands_leave_one_record_each,
+            what_is_under_way_is_left_alone,
+        );
+        $crate::conformance_tests!(@ $run; reviews:
+            a_released_event_is_planned,
+            a_released_event_without_effects_is_completed,
+            what_was_planned_at_a_release_holds_its_key,
+            what_came_after_the_end_goes_ahead_when_released,
+            what_a_later_one_overtook_goes_ahead_when_released,
+            what_is_stale_is_sent_when_it_is_forced,
+            what_a_worker_held_is_claimable_when_released,
+            a_dismissed_event_comes_to_nothing,
+        );
+        $crate::conformance_tests!(@ $run; conflicts:
+            deliveries_have_numbers_and_conflicts_have_bytes,
+            a_conflict_is_acknowledged_once,
+            a_conflict_is_promoted_to_an_event_of_its_own,
+            a_delivery_keeps_its_number_beyond_the_limit,
+            what_was_decided_goes_with_its_event_and_the_log_stays,
+        );
+        $crate::conformance_tests!(@ $run; own:
+            a_claim_of_ones_own_is_started,
+            what_is_done_is_told_again,
+            what_failed_is_claimed_again,
+            a_claim_of_ones_own_is_extended,
+            a_lost_claim_is_read_by_its_class,
+            an_uncertain_report_needs_a_person_for_once,
+            the_stricter_class_of_two_claims_counts,
+            a_claim_of_ones_own_joins_an_event,
+            two_events_share_an_effect_of_ones_own,
+            what_hapax_sends_is_not_yours,
+            racing_claims_of_ones_own_make_one_effect,
+            an_effect_of_ones_own_is_reaped_with_its_event,
         );
     };
     (@ $run:path; $subject:ident: $($check:ident,)+) => {

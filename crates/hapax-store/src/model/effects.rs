@@ -17,7 +17,7 @@ use super::order::{Chain, ChainKey};
 use crate::nouns::{Attempt, ClaimAsk, Claimed, Effect, Move, Moved, NewEffect, Review, Said};
 
 /// The model never restarts, so its epoch never rises.
-const EPOCH: u32 = 1;
+pub(super) const EPOCH: u32 = 1;
 
 /// An effect with what only the store needs to know of it.
 pub(super) struct Row {
@@ -29,11 +29,13 @@ pub(super) struct Row {
     pub(super) after: Vec<EffectId>,
     /// The type that had ended its entity when it was accepted.
     pub(super) ended_by: Option<String>,
+    /// A person has looked and let it go ahead.
+    pub(super) released: bool,
     pub(super) snapshot: Option<Bytes>,
     pub(super) attempts: Vec<Attempt>,
     attempts_max: u32,
-    node: Arc<str>,
-    started_at: Time,
+    pub(super) node: Arc<str>,
+    pub(super) started_at: Time,
 }
 
 /// All effects, in the order of their ids.
@@ -124,6 +126,7 @@ impl Effects {
             events: vec![planning.event],
             after: Vec::new(),
             ended_by,
+            released: false,
             snapshot: None,
             attempts: Vec::new(),
             attempts_max: new.attempts_max,
@@ -273,25 +276,9 @@ impl Effects {
 
     /// Frees what is held beyond its lease.
     pub(super) fn rescue(&mut self, now: Time) -> Vec<EffectId> {
-        let mut freed = Vec::new();
-        for row in self.rows.values_mut() {
-            let wanted = EffectStep::Expire {
-                now,
-                attempts_max: row.attempts_max,
-            };
-            let was_started = row.effect.record.started;
-            if row.effect.record.state == EffectState::Claimed
-                && let Ok(change) = step(&row.effect.record, &wanted)
-            {
-                let why = Lost::LostLease;
-                match was_started {
-                    true => row.end(now, Outcome::Lost { why }, Said::default(), change),
-                    false => row.become_(change),
-                };
-                freed.push(row.effect.id);
-            }
-        }
-        freed
+        let rows = self.rows.values_mut();
+        let freed = rows.filter_map(|row| row.expire(now).then_some(row.effect.id));
+        freed.collect()
     }
 
     /// An effect's key holds as long as any event that calls for it is known (B5).
@@ -326,10 +313,31 @@ impl Row {
     }
 
     /// Takes a step that cannot be refused here.
-    fn take(&mut self, wanted: EffectStep) -> Change {
+    pub(super) fn take(&mut self, wanted: EffectStep) -> Change {
         let change = step(&self.effect.record, &wanted).expect("the step fits the state");
         self.effect.record = change.next;
         change
+    }
+
+    /// Frees it if it is held beyond its lease.
+    pub(super) fn expire(&mut self, now: Time) -> bool {
+        let wanted = EffectStep::Expire {
+            now,
+            attempts_max: self.attempts_max,
+        };
+        let was_started = self.effect.record.started;
+        if self.effect.record.state != EffectState::Claimed {
+            return false;
+        }
+        let Ok(change) = step(&self.effect.record, &wanted) else {
+            return false;
+        };
+        let why = Lost::LostLease;
+        match was_started {
+            true => self.end(now, Outcome::Lost { why }, Said::default(), change),
+            false => self.become_(change),
+        };
+        true
     }
 
     fn become_(&mut self, change: Change) -> Moved {

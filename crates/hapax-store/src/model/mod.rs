@@ -7,28 +7,36 @@
 //! - `effects`: the ledger's machine over a map
 //! - `order`: chains and gates
 //! - `reads`: effects as they are read
+//! - `facts`: what verdicts depend on; `command`: what operators decide; `own`: claims by the user's own code
+//! - `catalog`: tokens, the audit log, replays
 //! - `listing`: pages
 
+mod catalog;
+mod command;
 mod effects;
+mod facts;
 mod listing;
 mod order;
+mod own;
 mod reads;
 mod state;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use hapax_ledger::id::{EffectId, EventId};
 use hapax_ledger::lease::Fence;
 use hapax_ledger::time::Time;
 use hapax_ledger::transition::{Resolution, Resolver};
 
 use self::state::{Row, State};
+use crate::deeds;
 use crate::error::StoreError;
 use crate::nouns::{
-    Advanced, Arrival, Beat, Beaten, ClaimAsk, Claims, Effect, EffectCounts, EffectDetail,
-    EffectFilter, Event, EventDetail, EventFilter, LaneDue, Listed, Move, Page, Parcel,
-    PayloadAnswer, Reaped, Receipt, Rescued, StoreStats,
+    Advanced, Arrival, Beat, Beaten, ClaimAsk, Claims, Command, Commanded, Effect, EffectCounts,
+    EffectDetail, EffectFilter, Event, EventDetail, EventFacts, EventFilter, LaneDue, Listed, Move,
+    OwnClaim, OwnClaimed, Page, Parcel, PayloadAnswer, Reaped, Receipt, Rescued, StoreStats,
 };
 use crate::store::{Clock, Store};
 
@@ -87,6 +95,7 @@ impl Store for ModelStore {
             event: row.event.clone(),
             deliveries: row.deliveries.clone(),
             effects: state.effects.of_event(id),
+            runs: row.runs.clone(),
         }))
     }
 
@@ -179,6 +188,25 @@ impl Store for ModelStore {
 
     async fn effect(&self, id: EffectId) -> Result<Option<EffectDetail>, StoreError> {
         Ok(self.lock().effects.detail(id))
+    }
+
+    async fn facts(&self, id: EventId) -> Result<Option<EventFacts>, StoreError> {
+        Ok(self.lock().facts(id, (self.clock)()))
+    }
+
+    async fn command(&self, command: Command) -> Result<Commanded, StoreError> {
+        deeds::sound(&command)?;
+        Ok(self.lock().command(&command, (self.clock)()))
+    }
+
+    async fn conflict_body(&self, id: EventId, delivery: u32) -> Result<Option<Bytes>, StoreError> {
+        let state = self.lock();
+        let row = state.events.get(&id);
+        Ok(row.and_then(|row| row.conflict_bodies.get(&delivery).cloned()))
+    }
+
+    async fn claim_own(&self, claim: OwnClaim) -> Result<OwnClaimed, StoreError> {
+        Ok(self.lock().claim_own(&claim, (self.clock)()))
     }
 
     async fn reap(&self, now: Time) -> Result<Reaped, StoreError> {

@@ -10,7 +10,7 @@ use hapax_ledger::order::Gate;
 use hapax_ledger::status::Hold;
 use hapax_ledger::time::Time;
 
-use super::effects::Effects;
+use super::effects::{Effects, Row};
 use crate::nouns::{Effect, EffectCounts, EffectDetail, LANES_PER_LOOK_MAX, LaneDue};
 
 impl Effects {
@@ -19,14 +19,14 @@ impl Effects {
         Some(EffectDetail {
             effect: row.effect.clone(),
             attempts: row.attempts.clone(),
-            events: row.events.clone(),
+            events: row.events_in_order(),
             snapshot: row.snapshot.clone(),
         })
     }
 
-    /// The first of the events that call for it and are still known.
+    /// The first of the events that call for it and are still known: see [`Row::events_in_order`].
     pub(super) fn first_event(&self, id: EffectId) -> Option<EventId> {
-        self.rows.get(&id)?.events.first().copied()
+        self.rows.get(&id)?.events_in_order().first().copied()
     }
 
     /// An event's effects: its own in plan order, then those it shares with an earlier event.
@@ -90,5 +90,15 @@ impl Effects {
             uncertain: count(EffectState::Uncertain),
             dead: count(EffectState::Dead),
         }
+    }
+}
+
+impl Row {
+    /// The events that call for it, as far as they are known: the one that called for it first, then the others in the order in
+    /// which they came. One that was planned late may have come before.
+    fn events_in_order(&self) -> Vec<EventId> {
+        let mut events = self.events.clone();
+        events.sort_by_key(|event| (*event != self.effect.event, event.0.row()));
+        events
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use hapax_ledger::event::{DeliveryOutcome, EventStatus};
 use hapax_ledger::id::{EffectId, EventId, RawId};
 use hapax_ledger::identity::{self, Identity, Sighting};
@@ -10,22 +11,24 @@ use hapax_ledger::lease::Fence;
 use hapax_ledger::time::{Span, Time};
 use hapax_ledger::transition::{Resolution, Resolver};
 
+use super::catalog::Catalog;
 use super::effects::{Effects, Planning};
 use super::listing;
 use crate::nouns::{
     Advanced, Arrival, CONFLICT_BODIES_MAX, ClaimAsk, Claims, DELIVERIES_KEPT_MAX, Delivery,
     Effect, EffectFilter, Event, EventFilter, LaneRoom, Listed, Move, NewEvent, OnFailed, Page,
-    Parcel, Payload, Reaped, Receipt, Receipted, Rescued,
+    Parcel, Payload, Reaped, Receipt, Receipted, Rescued, Run,
 };
 
 /// All that the model knows.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) admin_token: Option<[u8; 32]>,
-    rows: u64,
+    pub(super) rows: u64,
     pub(super) events: BTreeMap<EventId, Row>,
     pub(super) keys: HashMap<(String, String), EventId>,
     pub(super) effects: Effects,
+    pub(super) catalog: Catalog,
 }
 
 pub(super) struct Row {
@@ -35,7 +38,9 @@ pub(super) struct Row {
     payload_until: Time,
     retry_window: Span,
     pub(super) deliveries: Vec<Delivery>,
-    conflict_bodies: Vec<bytes::Bytes>,
+    /// By the number of the delivery.
+    pub(super) conflict_bodies: BTreeMap<u32, Bytes>,
+    pub(super) runs: Vec<Run>,
 }
 
 impl Row {
@@ -145,8 +150,9 @@ impl State {
             }),
             payload_until: arrival.at + new.keep.payload,
             retry_window: new.keep.retry_window,
-            deliveries: vec![delivery(arrival, new, outcome, false)],
-            conflict_bodies: Vec::new(),
+            deliveries: vec![delivery(arrival, new, outcome, false, 0)],
+            conflict_bodies: BTreeMap::new(),
+            runs: Vec::new(),
         };
         self.events.insert(id, row);
         self.keys.insert(key, id);
@@ -247,7 +253,7 @@ impl State {
 
     /// Brings gates and every event's status level with the effects; an event that waits for a person does so whatever they
     /// say. Gives the lanes in which a gate opened.
-    fn settle(&mut self) -> Vec<Arc<str>> {
+    pub(super) fn settle(&mut self) -> Vec<Arc<str>> {
         for (id, row) in &mut self.events {
             if row.event.review.is_none() {
                 row.event.status = self.effects.status(*id);
@@ -295,6 +301,7 @@ fn delivery(
     new: &NewEvent,
     outcome: DeliveryOutcome,
     conflict: bool,
+    number: u32,
 ) -> Delivery {
     Delivery {
         at: arrival.at,
@@ -302,6 +309,8 @@ fn delivery(
         proof: arrival.proof.clone(),
         body_hash: new.body_hash,
         conflict,
+        number,
+        decided: None,
     }
 }
 
@@ -311,10 +320,14 @@ fn repeat(row: &mut Row, arrival: &Arrival, new: &NewEvent, conflict: bool) -> R
             last.at = arrival.at;
         }
     } else {
+        let number = row.event.duplicate_count + 1;
+        let outcome = DeliveryOutcome::Duplicate;
         row.deliveries
-            .push(delivery(arrival, new, DeliveryOutcome::Duplicate, conflict));
-        if conflict && row.event.conflict_count < CONFLICT_BODIES_MAX {
-            row.conflict_bodies.push(new.body.clone());
+            .push(delivery(arrival, new, outcome, conflict, number));
+        // Bytes are kept no longer than those of the event itself.
+        let kept = arrival.at < row.payload_until || !row.event.status.is_settled();
+        if conflict && kept && row.event.conflict_count < CONFLICT_BODIES_MAX {
+            row.conflict_bodies.insert(number, new.body.clone());
         }
     }
     row.event.delivery_count += 1;

@@ -9,6 +9,7 @@ use hapax_ledger::key::BodyHash;
 use hapax_ledger::time::Time;
 
 use super::arrival::{Proof, Review};
+use super::command::Run;
 use super::effect::Effect;
 
 /// At most this many deliveries of one event keep a row of their own; later ones only move the last row's
@@ -70,6 +71,19 @@ pub struct Delivery {
     pub body_hash: BodyHash,
     /// Did it bring another body than the first?
     pub conflict: bool,
+    /// Its number; the first is number zero.
+    pub number: u32,
+    /// If it brought another body: what somebody decided about it.
+    pub decided: Option<ConflictDecision>,
+}
+
+/// What somebody decided about a delivery with another body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConflictDecision {
+    /// It means nothing.
+    Acknowledged,
+    /// It became this event.
+    Promoted(EventId),
 }
 
 /// An event with all that hangs on it.
@@ -81,6 +95,8 @@ pub struct EventDetail {
     pub deliveries: Vec<Delivery>,
     /// Its effects, in plan order.
     pub effects: Vec<Effect>,
+    /// Passes over it that somebody asked for, oldest first. The initial one is not among them.
+    pub runs: Vec<Run>,
 }
 
 /// The raw bytes of an event.

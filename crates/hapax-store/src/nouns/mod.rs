@@ -1,30 +1,48 @@
 //! What goes into a store and what comes out of it.
 //!
 //! - `arrival`: a verified request, and what became of it
+//! - `audit`: who decided what
+//! - `command`: what operators decide about an event
 //! - `event`: events, deliveries and bytes, read back
 //! - `effect`: effects, claims, moves, attempts
 //! - `lane`: which lanes have something to do, and which node looks after them
 //! - `list`: which events, and which part of them
+//! - `own`: effects that the user's own code carries out
+//! - `replay`: replays of many events
+//! - `token`: who may do what
 //! - `upkeep`: reaping and counting
 
 mod arrival;
+mod audit;
+mod command;
 mod effect;
 mod event;
 mod lane;
 mod list;
+mod own;
+mod replay;
+mod token;
 mod upkeep;
 
 pub use arrival::{
     Arrival, Born, EFFECTS_PER_EVENT_MAX, Keep, NewEffect, NewEvent, OnFailed, Proof, Receipt,
     Receipted, Review,
 };
+pub use audit::{AuditFilter, AuditRecord, Authority, Before, RequestKey};
+pub use command::{
+    Classes, Command, Commanded, Decision, Done, EffectFacts, EventFacts, Run, WhyNot,
+};
 pub use effect::{
     Advanced, Attempt, ClaimAsk, Claimed, Claims, EXCERPT_BYTES_MAX, Effect, EffectCounts,
     EffectDetail, EffectFilter, Move, Moved, Parcel, Rescued, SNAPSHOT_BYTES_MAX, Said, Settlement,
 };
 pub use event::{
-    CONFLICT_BODIES_MAX, DELIVERIES_KEPT_MAX, Delivery, Event, EventDetail, Payload, PayloadAnswer,
+    CONFLICT_BODIES_MAX, ConflictDecision, DELIVERIES_KEPT_MAX, Delivery, Event, EventDetail,
+    Payload, PayloadAnswer,
 };
 pub use lane::{Beat, Beaten, LANES_PER_LOOK_MAX, LaneDue, LaneRoom, fair_share, lane_shard};
 pub use list::{EventFilter, Listed, PAGE_MAX, Page, PageFrom};
+pub use own::{OWN_ATTEMPTS_MAX, OWN_LANE, OWN_SOURCE, OwnClaim, OwnClaimed};
+pub use replay::{Replay, ReplayProgress, ReplayState};
+pub use token::{Changed, Role, Token};
 pub use upkeep::{Reaped, StoreStats};

@@ -174,7 +174,10 @@ async fn advance(
 }
 
 /// Locks the effects in the order of their ids. A row that had to be waited for is read as its last holder left it.
-async fn lock_effects(taken: &Taken, ids: &BTreeSet<EffectId>) -> Result<Vec<Row>, StoreError> {
+pub(super) async fn lock_effects(
+    taken: &Taken,
+    ids: &BTreeSet<EffectId>,
+) -> Result<Vec<Row>, StoreError> {
     let queue_shards: Vec<i16> = ids.iter().map(|id| queue_shard(*id)).collect();
     let key_shards: Vec<i16> = ids.iter().map(|id| key_shard(*id)).collect();
     let ids: Vec<Uuid> = ids.iter().map(|id| Uuid(id.bytes())).collect();

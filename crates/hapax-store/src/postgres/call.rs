@@ -36,7 +36,7 @@ pub(super) async fn accept_calling(
         let (arrival, event) = arrivals[*at];
         offered.insert(arrival, event, new_id(arrival.at, event.key_hash, entropy));
     }
-    let wanted = plan::wanted(&offered.events, entropy);
+    let wanted = plan::wanted(offered.calling(), entropy);
     let take = take_keys(&taken, &offered, &wanted);
     let ((), fresh, moment) =
         tokio::try_join!(biased; taken.open_planned(), take, moment(&taken, clock))?;

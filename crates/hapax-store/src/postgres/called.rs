@@ -81,11 +81,11 @@ struct Frozen {
 }
 
 /// Locks all that the plan depends on and reads it: the chains of new effects, and the effects that are there, with theirs. Those
-/// are the holders of wanted keys, and what events that came again had called for.
-async fn lock_rest(
+/// are the holders of wanted keys, and what events that are there, and of which something may come back, had called for.
+pub(super) async fn lock_rest(
     taken: &Taken,
     wanted: &Wanted<'_>,
-    retried: &BTreeSet<EventId>,
+    events: &BTreeSet<EventId>,
     plan: &mut Plan,
 ) -> Result<(), StoreError> {
     let taken_by_us = |key: &Key| plan.keys.contains_key(key);
@@ -96,14 +96,14 @@ async fn lock_rest(
         .collect();
     let mut frozen = Vec::new();
     let orders = plan.new.values().any(|held| held.effect.order.is_some());
-    if orders || !held.is_empty() || !retried.is_empty() {
+    if orders || !held.is_empty() || !events.is_empty() {
         taken.plan_anew().await?;
     }
     if !held.is_empty() {
         frozen.extend(read_holders(taken, &held, plan).await?);
     }
-    if !retried.is_empty() {
-        frozen.extend(read_called(taken, retried, plan).await?);
+    if !events.is_empty() {
+        frozen.extend(read_called(taken, events, plan).await?);
     }
     let new = plan.new.values().map(|held| &held.effect);
     let new = new.filter_map(|effect| Some((&*effect.name, &*effect.order.as_ref()?.entity)));
@@ -157,7 +157,8 @@ async fn read_holders(
     Ok(frozen.collect())
 }
 
-/// Reads what these events call for. Their keys are locked, so none of them can go.
+/// Reads what these events call for. None of it can go while its event is there: whoever does not hold the event's key has to
+/// look, once it is locked, whether it still is.
 async fn read_called(
     taken: &Taken,
     events: &BTreeSet<EventId>,
@@ -214,6 +215,9 @@ pub(super) struct CalledRows<'a> {
     queue: QueueColumns<'a>,
     seats: SeatColumns<'a>,
     alone: Vec<bool>,
+    /// Effects that are not alone any more.
+    company_shard: Vec<i16>,
+    company: Vec<Uuid>,
     links: LinkColumns,
 }
 
@@ -239,15 +243,25 @@ impl CalledRows<'_> {
             links.place.push(i32::from(*place));
         }
         let shared: HashSet<EffectId> = plan.links.keys().map(|(_, effect)| *effect).collect();
+        let joined = &plan.joined;
         let alone = plan.new.values().map(|held| {
             let effect = &held.effect;
             let plan = plan.called.get(&effect.event);
-            plan.is_some_and(|plan| plan.len() == 1) && !shared.contains(&effect.id)
+            let only = plan.is_some_and(|plan| plan.len() == 1);
+            only && !shared.contains(&effect.id) && !joined.contains(&effect.event)
         });
+        let given_company = plan.hand.held.values().map(|held| &held.effect);
+        let given_company = given_company.filter(|effect| joined.contains(&effect.event));
+        let given_company = given_company.map(|effect| effect.id).chain(shared.clone());
+        let (company_shard, company) = given_company
+            .map(|id| (queue_shard(id), Uuid(id.bytes())))
+            .unzip();
         CalledRows {
             queue: QueueColumns::of(plan.new.values()),
             seats: SeatColumns::of(plan.new.values()),
             alone: alone.collect(),
+            company_shard,
+            company,
             links,
         }
     }
@@ -268,15 +282,17 @@ impl CalledRows<'_> {
                      $23::int8[], $24::text[], $25::bool[])";
             statements.push((sql, params));
         }
-        if !self.links.event.is_empty() {
+        if !self.company.is_empty() {
             let params: Vec<Param<'_>> = vec![
-                (&self.links.queue_shard, Type::INT2_ARRAY),
-                (&self.links.effect, Type::UUID_ARRAY),
+                (&self.company_shard, Type::INT2_ARRAY),
+                (&self.company, Type::UUID_ARRAY),
             ];
             // Locked by us, so nobody is in the middle of settling it.
             let sql = "UPDATE hapax.queue q SET alone = false FROM unnest($1::int2[], $2::uuid[]) AS x (shard, effect)
                  WHERE q.shard = x.shard AND q.effect = x.effect AND q.alone";
             statements.push((sql, params));
+        }
+        if !self.links.event.is_empty() {
             let params: Vec<Param<'_>> = vec![
                 (&self.links.shard, Type::INT2_ARRAY),
                 (&self.links.event, Type::UUID_ARRAY),

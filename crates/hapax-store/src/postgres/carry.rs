@@ -1,14 +1,17 @@
 //! Carrying out what the ledger decided of locked effects: their rows, then all that stands around them, then the commit.
 
 use hapax_ledger::key::KeyHash;
+use tokio_postgres::types::Type;
 
 use super::attempt::{AttemptColumns, LateRow, SnapshotRow};
 use super::chain::{Chain, ChainColumns};
 use super::effect_columns::QueueColumns;
+use super::effect_id::queue_shard;
 use super::gate::GateChange;
 use super::held::Hand;
-use super::pool::{Statement, Taken};
+use super::pool::{Param, Statement, Taken};
 use super::status::Around;
+use super::wire::Uuid;
 use crate::error::StoreError;
 
 /// Writes all that was decided, brings events and gates level with it, and commits. Says which gates have changed.
@@ -32,6 +35,7 @@ pub(super) struct HandRows<'a> {
     attempts: AttemptColumns<'a>,
     late: Vec<LateRow>,
     snapshots: Vec<SnapshotRow<'a>>,
+    released: ReleasedColumns,
 }
 
 impl<'a> HandRows<'a> {
@@ -50,6 +54,7 @@ impl<'a> HandRows<'a> {
             attempts: AttemptColumns::of(&hand.ended),
             late: late.map(|late| LateRow::of(late, hand.now)).collect(),
             snapshots: snapshots.collect(),
+            released: ReleasedColumns::of(hand),
         }
     }
 
@@ -60,6 +65,7 @@ impl<'a> HandRows<'a> {
         statements.extend(self.attempts.statement());
         statements.extend(self.late.iter().map(LateRow::statement));
         statements.extend(self.snapshots.iter().map(SnapshotRow::statement));
+        statements.extend(self.released.statement());
         statements
     }
 
@@ -76,5 +82,31 @@ impl<'a> HandRows<'a> {
                  started, ambiguous, skip, last_outcome, last_detail, last_retry_after, started_at, node)
              WHERE q.shard = x.shard AND q.effect = x.effect";
         (!self.queue.is_empty()).then(|| (sql, self.queue.params().into()))
+    }
+}
+
+/// Effects that a person let go ahead. Seldom any, so they are not among the columns of every move.
+struct ReleasedColumns {
+    shard: Vec<i16>,
+    effect: Vec<Uuid>,
+}
+
+impl ReleasedColumns {
+    fn of(hand: &Hand) -> ReleasedColumns {
+        ReleasedColumns {
+            shard: hand.released.iter().map(|id| queue_shard(*id)).collect(),
+            effect: hand.released.iter().map(|id| Uuid(id.bytes())).collect(),
+        }
+    }
+
+    /// `None` if there are none.
+    fn statement(&self) -> Option<Statement<'_>> {
+        let params: Vec<Param<'_>> = vec![
+            (&self.shard, Type::INT2_ARRAY),
+            (&self.effect, Type::UUID_ARRAY),
+        ];
+        let sql = "UPDATE hapax.queue q SET released = true FROM unnest($1::int2[], $2::uuid[]) AS x (shard, effect)
+             WHERE q.shard = x.shard AND q.effect = x.effect";
+        (!self.effect.is_empty()).then_some((sql, params))
     }
 }

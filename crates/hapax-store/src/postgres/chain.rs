@@ -66,8 +66,9 @@ macro_rules! chain_columns {
         )
     };
 }
+pub(super) use chain_columns;
 
-fn to_chain(row: &Row) -> (KeyHash, Chain) {
+pub(super) fn to_chain(row: &Row) -> (KeyHash, Chain) {
     let text = |column| row.get::<_, Option<String>>(column).map(received);
     let effect = row.get::<_, Option<Uuid>>(6);
     let started = row.get::<_, Option<i64>>(5).zip(effect);
@@ -147,9 +148,8 @@ pub(super) async fn ahead(
     nearest: usize,
 ) -> Result<BTreeMap<EffectId, Vec<(EffectId, EffectState)>>, StoreError> {
     let (shards, ids) = ordered_columns(ids);
-    let mut ahead: BTreeMap<EffectId, Vec<(EffectId, EffectState)>> = BTreeMap::new();
     if ids.is_empty() {
-        return Ok(ahead);
+        return Ok(BTreeMap::new());
     }
     let rows = taken
         .query(
@@ -169,13 +169,19 @@ pub(super) async fn ahead(
             ],
         )
         .await?;
+    Ok(to_ahead(&rows))
+}
+
+/// Effects, and of each the live ones before it with their states, in the order of acceptance.
+pub(super) fn to_ahead(rows: &[Row]) -> BTreeMap<EffectId, Vec<(EffectId, EffectState)>> {
+    let mut ahead: BTreeMap<EffectId, Vec<(EffectId, EffectState)>> = BTreeMap::new();
     for row in rows {
         let id = |column| EffectId::from_bytes(row.get::<_, Uuid>(column).0);
         let state = EffectState::from_code(row.get::<_, i16>(2) as u8);
         let state = state.unwrap_or(EffectState::Uncertain);
         ahead.entry(id(0)).or_default().push((id(1), state));
     }
-    Ok(ahead)
+    ahead
 }
 
 /// Locks these chains, in their order, making those that are not there; and says where each begins. As keys are taken: `WHERE

@@ -205,7 +205,7 @@ pub(super) async fn rescue(
 
 impl Hand {
     /// Takes note of gates that have changed.
-    fn regate(&mut self, changes: &[GateChange]) {
+    pub(super) fn regate(&mut self, changes: &[GateChange]) {
         for change in changes {
             if let Some(held) = self.held.get_mut(&change.effect) {
                 held.effect.gate = change.to;

@@ -7,6 +7,7 @@ use hapax_ledger::id::EventId;
 use hapax_ledger::time::Time;
 use tokio_postgres::types::Type;
 
+use super::plan::Calling;
 use super::pool::Param;
 use super::wire::{Hash, Uuid, sendable};
 use crate::nouns::{Arrival, NewEvent};
@@ -20,6 +21,18 @@ pub(super) struct EventRow<'a> {
     pub(super) event: &'a NewEvent,
     pub(super) expires_at: Time,
     pub(super) status: EventStatus,
+}
+
+impl<'a> EventRow<'a> {
+    /// What it calls for.
+    pub(super) fn calling(&self) -> Calling<'a> {
+        Calling {
+            event: self.id,
+            at: self.arrival.at,
+            event_type: self.event.event_type.as_deref(),
+            effects: &self.event.effects,
+        }
+    }
 }
 
 /// Where an event stands from its first moment on. One that calls for effects counts as unsettled until they are planned.

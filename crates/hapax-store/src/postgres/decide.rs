@@ -13,6 +13,7 @@ use hapax_ledger::time::{Span, Time};
 use super::Entropy;
 use super::accept::{key_order, new_id, new_receipt, new_row};
 use super::columns::{DeliveryRow, EventRow};
+use super::plan::Calling;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::nouns::{
     Arrival, CONFLICT_BODIES_MAX, DELIVERIES_KEPT_MAX, NewEvent, OnFailed, Receipt, Receipted,
@@ -33,6 +34,7 @@ pub(super) struct Holder {
     /// The number of its last delivery; the first is number zero.
     pub(super) last: u32,
     pub(super) conflicts: u32,
+    pub(super) payload_until: Time,
     pub(super) event_row: Place,
     pub(super) last_row: Place,
 }
@@ -92,6 +94,12 @@ impl Holder {
         worst || matches!(self.event_row, Place::Pending(_))
     }
 
+    /// Is another body that comes now kept? No longer than the event's own, and only so many.
+    fn keeps_bodies(&self, now: Time) -> bool {
+        let kept = now < self.payload_until || !self.status.is_settled();
+        kept && self.conflicts < CONFLICT_BODIES_MAX
+    }
+
     fn identity(&self) -> Identity {
         Identity {
             event: self.event,
@@ -115,6 +123,11 @@ impl<'a> Decisions<'a> {
             Deed::Call { row } => !self.events[*row].event.effects.is_empty(),
             Deed::Retry { .. } => true,
         })
+    }
+
+    /// What the new events call for.
+    pub(super) fn calling(&self) -> impl Iterator<Item = Calling<'a>> {
+        self.events.iter().map(EventRow::calling)
     }
 
     /// Stored events whose effects a repeat brings back.
@@ -201,6 +214,7 @@ impl<'a> Decisions<'a> {
             expires_at: row.expires_at,
             last: 0,
             conflicts: 0,
+            payload_until: arrival.at + event.keep.payload,
             event_row: Place::Pending(self.events.len()),
             last_row: Place::Stored,
         };
@@ -215,7 +229,7 @@ impl<'a> Decisions<'a> {
         holder: &mut Holder,
         conflict: bool,
     ) -> Receipt {
-        let keep_body = conflict && holder.conflicts < CONFLICT_BODIES_MAX;
+        let keep_body = conflict && holder.keeps_bodies(arrival.at);
         holder.conflicts += u32::from(conflict);
         holder.last += 1;
         if holder.last > DELIVERIES_KEPT_MAX {

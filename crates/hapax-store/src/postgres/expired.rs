@@ -109,6 +109,8 @@ pub(super) async fn reap_events(
                  DELETE FROM hapax.payload p USING due WHERE p.shard = $1 AND p.event = due.id RETURNING p.event
              ), deliveries AS (
                  DELETE FROM hapax.delivery d USING due WHERE d.shard = $1 AND d.event = due.id
+             ), runs AS (
+                 DELETE FROM hapax.run r USING due WHERE r.shard = $1 AND r.event = due.id
              ), keys AS (
                  DELETE FROM hapax.identity i USING due, hapax.event e
                  WHERE e.shard = $1 AND e.id = due.id

@@ -9,6 +9,7 @@ use hapax_ledger::id::{EffectId, EventId};
 use hapax_ledger::key::KeyHash;
 use hapax_ledger::order::{ChainPlace, Gate, gate};
 use hapax_ledger::status::Hold;
+use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::effect_id::queue_shard;
@@ -144,28 +145,66 @@ impl Stand {
         reviews: &[Asked],
         rest: Vec<Statement<'_>>,
     ) -> Result<Vec<GateChange>, StoreError> {
-        let reviews = self.reviewed(reviews);
-        let statuses = self.statuses(&reviews);
-        let mut gates = self.gates();
-        let queue = GateColumns::of(&gates);
-        let events = StatusColumns::of(&statuses, &reviews);
-        let mut last: Vec<Statement<'_>> = Vec::new();
-        if !gates.is_empty() {
-            last.push(queue.statement());
-        }
-        if !statuses.is_empty() {
-            last.push(events.statement());
-        }
+        let level = Level::of(self, reviews);
+        let mut last = level.statements();
         last.extend(rest);
         let found = taken.commit_behind(&last).await?;
-        let changed = found.first().filter(|_| !gates.is_empty());
+        drop(last);
+        Ok(level.changed(&found))
+    }
+
+    /// The same without the commit.
+    pub(super) async fn write(
+        &self,
+        taken: &Taken,
+        reviews: &[Asked],
+        rest: Vec<Statement<'_>>,
+    ) -> Result<Vec<GateChange>, StoreError> {
+        let level = Level::of(self, reviews);
+        let mut last = level.statements();
+        last.extend(rest);
+        let found = taken.run_all(&last).await?;
+        drop(last);
+        Ok(level.changed(&found))
+    }
+}
+
+/// What brings events and gates level with what was moved.
+struct Level {
+    gates: Vec<GateChange>,
+    queue: GateColumns,
+    events: StatusColumns,
+}
+
+impl Level {
+    fn of(stand: &Stand, reviews: &[Asked]) -> Level {
+        let reviews = stand.reviewed(reviews);
+        let statuses = stand.statuses(&reviews);
+        let gates = stand.gates();
+        Level {
+            queue: GateColumns::of(&gates),
+            gates,
+            events: StatusColumns::of(&statuses, &reviews),
+        }
+    }
+
+    fn statements(&self) -> Vec<Statement<'_>> {
+        let gates = (!self.gates.is_empty()).then(|| self.queue.statement());
+        let events = (!self.events.id.is_empty()).then(|| self.events.statement());
+        [gates, events].into_iter().flatten().collect()
+    }
+
+    /// Which gates have changed, by what [`Level::statements`] found.
+    fn changed(mut self, found: &[Vec<Row>]) -> Vec<GateChange> {
+        let changed = found.first().filter(|_| !self.gates.is_empty());
         let changed: BTreeSet<Uuid> = changed
             .into_iter()
             .flatten()
             .map(|row| row.get(0))
             .collect();
-        gates.retain(|change| changed.contains(&Uuid(change.effect.bytes())));
-        Ok(gates)
+        self.gates
+            .retain(|change| changed.contains(&Uuid(change.effect.bytes())));
+        self.gates
     }
 }
 

@@ -8,17 +8,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hapax_ledger::effect::EffectState;
+use hapax_ledger::claim::ClaimVerdict;
+use hapax_ledger::effect::{EffectRecord, EffectState};
 use hapax_ledger::id::{EffectId, EventId};
 use hapax_ledger::key::KeyHash;
 use hapax_ledger::lease::Fence;
+use hapax_ledger::order::Gate;
 use hapax_ledger::outcome::{Lost, Outcome};
 use hapax_ledger::time::Time;
 use hapax_ledger::transition::{Change, EffectStep, Rejected, step};
 
 use super::chain::{Chain, Seat};
 use super::moment::Moment;
-use crate::nouns::{Attempt, ClaimAsk, Claimed, Effect, Move, Moved, Review, Said};
+use crate::nouns::{Attempt, ClaimAsk, Claimed, Effect, Move, Moved, OwnClaim, Review, Said};
+use crate::own;
 
 /// An effect with what only the store needs to know of it.
 pub(super) struct Held {
@@ -30,6 +33,13 @@ pub(super) struct Held {
     pub(super) comes_after: bool,
     /// Where it stands in its chain, if it has an order.
     pub(super) seat: Option<Seat>,
+}
+
+impl Held {
+    /// Can others make it wait?
+    fn may_wait(&self) -> bool {
+        self.comes_after || self.seat.is_some()
+    }
 }
 
 /// A settlement from a worker that was fenced off: changes nothing, and is kept (C2).
@@ -54,6 +64,8 @@ pub(super) struct Hand {
     turned: BTreeSet<EffectId>,
     /// Chains in which one has ended or come back.
     pub(super) moved_on: BTreeSet<KeyHash>,
+    /// Effects that a person let go ahead, whatever their order says.
+    pub(super) released: BTreeSet<EffectId>,
     /// So many have come back.
     pub(super) came_back: usize,
     /// Effects for which a person has to look at their event, and the event that called for each first.
@@ -94,11 +106,20 @@ impl Hand {
             shown: BTreeSet::new(),
             turned: BTreeSet::new(),
             moved_on: BTreeSet::new(),
+            released: BTreeSet::new(),
             came_back: 0,
             reviews: Vec::new(),
             snapshots: BTreeMap::new(),
             ended: Vec::new(),
             late: Vec::new(),
+        }
+    }
+
+    /// When it is, for these effects.
+    pub(super) fn moment(&self) -> Moment {
+        Moment {
+            now: self.now,
+            epoch: self.epoch,
         }
     }
 
@@ -121,6 +142,21 @@ impl Hand {
         self.become_(id, &change);
         let effect = self.held.get(&id)?.effect.clone();
         Some(Claimed { effect, snapshot })
+    }
+
+    /// Lets somebody's own code carry out an effect, after the rescue if its lease had run out. `None` if it is not here.
+    pub(super) fn claim_own(&mut self, id: EffectId, claim: &OwnClaim) -> Option<ClaimVerdict> {
+        self.expire_all();
+        let record = self.held.get(&id)?.effect.record;
+        let (next, verdict) = own::claim(&record, claim, self.now, self.epoch);
+        if let (ClaimVerdict::Claimed { .. }, Some(held)) = (&verdict, self.held.get_mut(&id)) {
+            held.node = Some(claim.actor.clone());
+            held.started_at = Some(self.now);
+        }
+        if next != record {
+            self.keep(id, next);
+        }
+        Some(verdict)
     }
 
     /// Moves an effect for the worker that shows this fence.
@@ -169,6 +205,29 @@ impl Hand {
         }
     }
 
+    /// A person lets it go ahead, whatever its order says.
+    pub(super) fn release(&mut self, id: EffectId) {
+        if let Some(seat) = self.held.get_mut(&id).and_then(|held| held.seat.as_mut()) {
+            seat.released = true;
+            self.released.insert(id);
+        }
+    }
+
+    /// It waits for no person any more: its gate is what the others make of it.
+    pub(super) fn gate_anew(&mut self, id: EffectId) {
+        let Some(held) = self.held.get_mut(&id) else {
+            return;
+        };
+        if held.effect.gate == Gate::Review {
+            // What others can make wait is looked at with them, before the commit.
+            held.effect.gate = match held.may_wait() {
+                true => Gate::Waiting,
+                false => Gate::Open,
+            };
+            self.written.insert(id);
+        }
+    }
+
     /// Frees every effect that is held beyond its lease; says which.
     pub(super) fn expire_all(&mut self) -> Vec<EffectId> {
         let now = self.now;
@@ -202,16 +261,22 @@ impl Hand {
 
     /// Pending effects that others can make wait. Nobody else could change their gates while they were held here.
     pub(super) fn gated(&self) -> impl Iterator<Item = &Effect> {
-        let gated = self.held.values().filter(|held| {
-            let waits = held.comes_after || held.seat.is_some();
-            waits && held.effect.record.state == EffectState::Pending
-        });
+        let gated = self
+            .held
+            .values()
+            .filter(|held| held.may_wait() && held.effect.record.state == EffectState::Pending);
         gated.map(|held| &held.effect)
     }
 
     pub(super) fn become_(&mut self, id: EffectId, change: &Change) -> Moved {
+        self.keep(id, change.next);
+        Moved::Done(*change)
+    }
+
+    /// The ledger says that this is its record now.
+    fn keep(&mut self, id: EffectId, next: EffectRecord) {
         if let Some(held) = self.held.get_mut(&id) {
-            let (before, next) = (held.effect.record, change.next);
+            let before = held.effect.record;
             if (before.state, before.skip) != (next.state, next.skip) {
                 self.shown.insert(id);
             }
@@ -226,7 +291,6 @@ impl Hand {
             held.effect.record = next;
             self.written.insert(id);
         }
-        Moved::Done(*change)
     }
 
     /// The attempt under way has ended.

@@ -36,14 +36,15 @@ pub(super) async fn accept(
     clock: &LeaseClock,
 ) -> Result<Vec<Vec<Receipt>>, StoreError> {
     let taken = pool.take().await?;
-    let mut slots = take_keys(&taken, arrivals, entropy).await?;
+    let take = take_keys(&taken, arrivals, entropy);
+    let ((), mut slots) = tokio::try_join!(biased; taken.open(), take)?;
     read_holders(&taken, &mut slots).await?;
     let mut decisions = Decisions::default();
     let mut receipts = arrivals
         .iter()
         .map(|arrival| decisions.arrive(arrival, &mut slots, entropy))
         .collect::<Result<Vec<Vec<Receipt>>, _>>()?;
-    let wanted = plan::wanted(&decisions.events, entropy);
+    let wanted = plan::wanted(decisions.calling(), entropy);
     let mut plan = None;
     if decisions.concerns_effects() {
         let (fresh, moment) = tokio::try_join!(
@@ -74,9 +75,9 @@ pub(super) fn key_columns<'a>(
     columns
 }
 
-/// Begins the transaction and makes every key ours: takes it if it is free, under an id that its event will have, and locks it
+/// Makes every key ours: takes it if it is free, under an id that its event will have, and locks it
 /// if it is held. `WHERE false` locks a held row without changing it; one that is being reaped is waited for and then taken.
-async fn take_keys<'a>(
+pub(super) async fn take_keys<'a>(
     taken: &Taken,
     arrivals: &[&'a Arrival],
     entropy: &Entropy,
@@ -91,7 +92,7 @@ async fn take_keys<'a>(
     let (shards, sources, hashes) = key_columns(ids.keys());
     let events: Vec<Uuid> = ids.values().map(|id| Uuid(id.bytes())).collect();
     let fresh = taken
-        .begin(
+        .query(
             "INSERT INTO hapax.identity (shard, source, key_hash, event)
              SELECT * FROM unnest($1::int2[], $2::text[], $3::uuid[], $4::uuid[])
              ON CONFLICT (shard, source, key_hash) DO UPDATE SET event = excluded.event WHERE false
@@ -117,7 +118,7 @@ async fn take_keys<'a>(
 }
 
 /// Reads who holds the locked keys.
-async fn read_holders(taken: &Taken, slots: &mut Slots<'_>) -> Result<(), StoreError> {
+pub(super) async fn read_holders(taken: &Taken, slots: &mut Slots<'_>) -> Result<(), StoreError> {
     let held: Vec<Key<'_>> = slots
         .iter()
         .filter(|(_, slot)| slot.stored.is_none())
@@ -130,7 +131,7 @@ async fn read_holders(taken: &Taken, slots: &mut Slots<'_>) -> Result<(), StoreE
     let rows = taken
         .query(
             "SELECT k.place, i.event, e.key, coalesce(e.compare_hash, e.body_hash), e.at, e.status, e.retry_window,
-                 e.expires_at, coalesce(d.n, 0), coalesce(d.conflicts, 0)
+                 e.expires_at, coalesce(d.n, 0), coalesce(d.conflicts, 0), e.payload_until
              FROM unnest($1::int2[], $2::text[], $3::uuid[]) WITH ORDINALITY AS k (shard, source, key_hash, place)
              JOIN hapax.identity i
                ON i.shard = k.shard AND i.source = k.source COLLATE \"C\" AND i.key_hash = k.key_hash
@@ -170,6 +171,7 @@ fn to_holder(row: &Row, event: EventId) -> Option<Holder> {
         expires_at: Time::from_micros(row.get(7)),
         last: row.get::<_, i32>(8) as u32,
         conflicts: row.get::<_, i32>(9) as u32,
+        payload_until: Time::from_micros(row.get(10)),
         event_row: Place::Stored,
         last_row: Place::Stored,
     })

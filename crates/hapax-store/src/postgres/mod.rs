@@ -11,6 +11,9 @@
 //! - `claim`: lanes that have something to do, claims and rescues; `advance`: moves in groups, and `happy` those
 //!   that end well. Decided in `held` and `turn`, carried out in `carry`; leases end by `moment`
 //! - `status` and `gate`: what a move means for events and for effects that wait; `chain`: what is known of an entity
+//! - `command`: what operators decide, from the `facts` and carried out in `deed`, with `run` and `conflict`; `own`: effects that the
+//!   user's own code carries out, `seated` in the plan of their event
+//! - `catalog`: what is kept beside the ledger: `audit`, `token`, `replay`
 //! - `node`: who looks after which shard; `wake`: nodes telling each other
 //! - `effect`, `attempt`, `effect_id`, `order_rule`: effects as rows
 //! - `columns`, `effect_columns`, `wire`, `pipeline`: how rows, values and statements travel
@@ -26,20 +29,26 @@
 mod accept;
 mod advance;
 mod attempt;
+mod audit;
 mod batch;
 mod call;
 mod called;
 mod carry;
+mod catalog;
 mod chain;
 mod claim;
 mod columns;
+mod command;
+mod conflict;
 mod decide;
+mod deed;
 mod direct;
 mod effect;
 mod effect_columns;
 mod effect_id;
 mod effect_read;
 mod expired;
+mod facts;
 mod fault;
 mod gate;
 mod happy;
@@ -52,15 +61,20 @@ mod node;
 mod notice;
 mod open;
 mod order_rule;
+mod own;
 mod pipeline;
 mod plan;
 mod pool;
 mod read;
 mod reap;
+mod replay;
+mod run;
+mod seated;
 mod session;
 mod status;
 mod stored;
 mod tls;
+mod token;
 mod turn;
 mod wake;
 mod wire;
@@ -71,6 +85,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use hapax_ledger::id::{EffectId, EventId};
 use hapax_ledger::lease::Fence;
 use hapax_ledger::time::Time;
@@ -79,9 +94,10 @@ use tokio_postgres::types::Type;
 
 use crate::error::{StoreError, StoreErrorKind};
 use crate::nouns::{
-    Advanced, Arrival, Beat, Beaten, ClaimAsk, Claims, EFFECTS_PER_EVENT_MAX, Effect, EffectCounts,
-    EffectDetail, EffectFilter, Event, EventDetail, EventFilter, LaneDue, Listed, Move, NewEvent,
-    Page, Parcel, PayloadAnswer, Reaped, Receipt, Rescued, StoreStats, lane_shard,
+    Advanced, Arrival, Beat, Beaten, ClaimAsk, Claims, Command, Commanded, Effect, EffectCounts,
+    EffectDetail, EffectFilter, Event, EventDetail, EventFacts, EventFilter, LaneDue, Listed, Move,
+    OwnClaim, OwnClaimed, Page, Parcel, PayloadAnswer, Reaped, Receipt, Rescued, StoreStats,
+    lane_shard,
 };
 use crate::store::{Clock, Store};
 use advance::{MoveAsk, Moves, Wish};
@@ -146,9 +162,11 @@ pub struct PostgresStore {
     moves: Batcher<Moves>,
     writers: Pool,
     effects: Pool,
+    deciders: Pool,
     readers: Pool,
     reaper: Reaper,
     bell: Bell,
+    entropy: Entropy,
     clock: LeaseClock,
 }
 
@@ -171,9 +189,11 @@ impl PostgresStore {
             moves: Batcher::start(&opened.effects, open::MOVERS, moves),
             writers: opened.writers,
             effects: opened.effects,
+            deciders: opened.deciders,
             bell: Bell::new(opened.readers.clone(), opened.line, (options.entropy)()),
             reaper: Reaper::new(opened.readers.clone(), &options.entropy),
             readers: opened.readers,
+            entropy: options.entropy,
             clock,
         })
     }
@@ -182,13 +202,8 @@ impl PostgresStore {
 #[async_trait]
 impl Store for PostgresStore {
     async fn accept(&self, arrival: Arrival) -> Result<Vec<Receipt>, StoreError> {
-        let too_many = |event: &NewEvent| event.effects.len() > EFFECTS_PER_EVENT_MAX;
-        if arrival.events.iter().any(too_many) {
-            return Err(StoreError::new(
-                StoreErrorKind::Unavailable,
-                "an event calls for more effects than fit",
-            ));
-        }
+        let mut events = arrival.events.iter();
+        events.try_for_each(|event| plan::fits(&event.effects))?;
         self.arrivals.ask(arrival).await
     }
 
@@ -293,6 +308,22 @@ impl Store for PostgresStore {
         effect_read::counts(&self.readers).await
     }
 
+    async fn facts(&self, id: EventId) -> Result<Option<EventFacts>, StoreError> {
+        facts::facts(&self.readers, id, &self.clock).await
+    }
+
+    async fn command(&self, command: Command) -> Result<Commanded, StoreError> {
+        command::command(&self.deciders, &command, &self.entropy, &self.clock).await
+    }
+
+    async fn conflict_body(&self, id: EventId, delivery: u32) -> Result<Option<Bytes>, StoreError> {
+        conflict::body(&self.readers, id, delivery).await
+    }
+
+    async fn claim_own(&self, claim: OwnClaim) -> Result<OwnClaimed, StoreError> {
+        own::claim(&self.deciders, &claim, &self.entropy, &self.clock).await
+    }
+
     async fn reap(&self, now: Time) -> Result<Reaped, StoreError> {
         self.reaper.step(now).await
     }
@@ -334,6 +365,7 @@ impl Store for PostgresStore {
         self.bell.close().await;
         self.writers.close();
         self.effects.close();
+        self.deciders.close();
         self.readers.close();
     }
 

@@ -1,6 +1,7 @@
 //! The store's clock: the database's, so that nodes whose own clocks differ agree on when a lease ends (C3).
 
 use hapax_ledger::time::Time;
+use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::pool::Taken;
@@ -41,16 +42,19 @@ pub(super) struct Moment {
 /// The moment. Asked behind the statement that takes the locks and without waiting for its answer, it is known in the same
 /// round trip and was read after the locks were held: a lease that ran out in the meantime has run out.
 pub(super) async fn moment(taken: &Taken, clock: &LeaseClock) -> Result<Moment, StoreError> {
-    let rows = taken
-        .query(
-            concat!(
-                "SELECT ",
-                now!("$1"),
-                ", epoch FROM hapax.store WHERE one = 1"
-            ),
-            &[(&clock.given(), Type::INT8)],
-        )
-        .await?;
+    let rows = taken.query(MOMENT, &[(&clock.given(), Type::INT8)]).await?;
+    to_moment(&rows)
+}
+
+/// Reads the moment; what [`LeaseClock::given`] says is its parameter.
+pub(super) const MOMENT: &str = concat!(
+    "SELECT ",
+    now!("$1"),
+    ", epoch FROM hapax.store WHERE one = 1"
+);
+
+/// What [`MOMENT`] found.
+pub(super) fn to_moment(rows: &[Row]) -> Result<Moment, StoreError> {
     let moment = rows.first().map(|row| Moment {
         now: Time::from_micros(row.get(0)),
         epoch: row.get::<_, i32>(1) as u32,

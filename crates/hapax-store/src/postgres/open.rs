@@ -17,6 +17,9 @@ pub(super) const WRITERS: usize = 2;
 pub(super) const MOVERS: usize = 2;
 /// Connections for effects: one for each lane of moves, the rest for claims and rescues.
 const EFFECTS: usize = MOVERS + 2;
+/// Connections for what people and their own code decide. Apart from the others: whoever waits there for an effect that is being
+/// moved keeps nobody else waiting.
+const DECIDERS: usize = 4;
 /// Connections for all else: reads, the reaper, readiness.
 const READERS: usize = 4;
 
@@ -30,6 +33,8 @@ pub(super) struct Opened {
     pub(super) writers: Pool,
     /// For claiming and moving effects.
     pub(super) effects: Pool,
+    /// For commands, and claims of the user's own code.
+    pub(super) deciders: Pool,
     /// For all else.
     pub(super) readers: Pool,
     /// For a session of one's own.
@@ -54,6 +59,7 @@ pub(super) async fn open(options: &Options) -> Result<Opened, StoreError> {
         |size, statements| Pool::new(&config, tls.clone(), options.commit_wait, size, statements);
     let writers = new_pool(WRITERS, Statements::Kept);
     let effects = new_pool(EFFECTS, Statements::Kept);
+    let deciders = new_pool(DECIDERS, Statements::Kept);
     let readers = new_pool(READERS, Statements::Anew);
     migrate::migrate(&readers, options.new_store_id).await?;
     let line = Line {
@@ -63,6 +69,7 @@ pub(super) async fn open(options: &Options) -> Result<Opened, StoreError> {
     Ok(Opened {
         writers,
         effects,
+        deciders,
         readers,
         line,
     })

@@ -7,13 +7,14 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use hapax_ledger::claim::born_started;
+use hapax_ledger::claim::{ClaimVerdict, born_started};
 use hapax_ledger::effect::{EffectRecord, EffectState, SkipReason};
 use hapax_ledger::event::EventStatus;
 use hapax_ledger::id::{EffectId, EventId};
 use hapax_ledger::key::KeyHash;
 use hapax_ledger::order::{ChainPlace, Gate, LifeStep, gate};
 use hapax_ledger::status::Hold;
+use hapax_ledger::time::Time;
 use hapax_ledger::transition::EffectStep;
 
 use super::chain::{Chain, Seat, chain_of};
@@ -25,7 +26,9 @@ use super::held::{Hand, Held};
 use super::moment::Moment;
 use super::{Entropy, SHARDS};
 use crate::error::{StoreError, StoreErrorKind};
-use crate::nouns::{Claimed, Effect, NewEffect, Receipt, Receipted};
+use crate::nouns::{
+    Claimed, EFFECTS_PER_EVENT_MAX, Effect, NewEffect, OwnClaim, Receipt, Receipted,
+};
 
 /// The key of an effect with its shard, in locking order.
 pub(super) type Key = (u16, KeyHash);
@@ -38,17 +41,46 @@ pub(super) fn key_of(new: &NewEffect) -> Key {
     (new.key_hash.shard(SHARDS), new.key_hash)
 }
 
+/// An event and the effects it calls for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Calling<'a> {
+    pub(super) event: EventId,
+    /// When it was received.
+    pub(super) at: Time,
+    pub(super) event_type: Option<&'a str>,
+    pub(super) effects: &'a [NewEffect],
+}
+
+/// Do these fit into the plan of one event?
+pub(super) fn fits(effects: &[NewEffect]) -> Result<(), StoreError> {
+    match effects.len() > EFFECTS_PER_EVENT_MAX {
+        true => Err(too_many()),
+        false => Ok(()),
+    }
+}
+
+/// There is no place left in the plan of an event.
+pub(super) fn too_many() -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Unavailable,
+        "an event calls for more effects than fit",
+    )
+}
+
 /// What these events call for. Where two call for the same, the first of them does.
-pub(super) fn wanted<'a>(events: &[EventRow<'a>], entropy: &Entropy) -> Wanted<'a> {
+pub(super) fn wanted<'a>(
+    events: impl IntoIterator<Item = Calling<'a>>,
+    entropy: &Entropy,
+) -> Wanted<'a> {
     let mut wanted = Wanted::new();
-    for row in events {
-        let plan = &row.event.effects;
+    for calling in events {
+        let plan = calling.effects;
         let first = first_places(plan);
         let place_of = |at: &u16| first.get(&key_of(plan.get(usize::from(*at))?)).copied();
         for (place, new) in plan.iter().enumerate() {
             wanted.entry(key_of(new)).or_insert_with(|| EffectRow {
-                id: new_effect_id(row.arrival.at, new, entropy),
-                event: row.id,
+                id: new_effect_id(calling.at, new, entropy),
+                event: calling.event,
                 place,
                 after: new.after.iter().filter_map(place_of).collect(),
                 new,
@@ -79,6 +111,8 @@ pub(super) struct Plan {
     pub(super) called: BTreeMap<EventId, Vec<EffectId>>,
     /// Events that call for what another called for first, and where in their plan.
     pub(super) links: BTreeMap<(EventId, EffectId), u16>,
+    /// Events that were there and get one more effect: nothing that they call for is alone.
+    pub(super) joined: BTreeSet<EventId>,
     after: BTreeMap<EffectId, Vec<EffectId>>,
     statuses: BTreeMap<EventId, EventStatus>,
     claims: BTreeMap<EventId, Vec<Option<Claimed>>>,
@@ -97,6 +131,7 @@ impl Plan {
             hand: Hand::new(moment, []),
             called: BTreeMap::new(),
             links: BTreeMap::new(),
+            joined: BTreeSet::new(),
             after: BTreeMap::new(),
             statuses: BTreeMap::new(),
             claims: BTreeMap::new(),
@@ -116,7 +151,7 @@ impl Plan {
     ) -> Result<(), StoreError> {
         for deed in deeds {
             match deed {
-                Deed::Call { row } => self.call(&events[*row])?,
+                Deed::Call { row } => self.call(&events[*row].calling())?,
                 Deed::Retry { event, receipt } => self.revive(*event, *receipt),
             }
         }
@@ -127,10 +162,23 @@ impl Plan {
         Ok(())
     }
 
+    /// Lets somebody's own code carry out an effect, new or not.
+    pub(super) fn claim_own(&mut self, id: EffectId, claim: &OwnClaim) -> Option<ClaimVerdict> {
+        let Some(mut held) = self.new.remove(&id) else {
+            return self.hand.claim_own(id, claim);
+        };
+        // Planned only now that it is ours, whatever the time was by another clock when it was asked for.
+        held.effect.record.next_attempt_at = self.hand.now;
+        let mut hand = Hand::new(self.hand.moment(), [held]);
+        let verdict = hand.claim_own(id, claim);
+        self.new.append(&mut hand.held);
+        verdict
+    }
+
     /// One event calls for its effects.
-    fn call(&mut self, row: &EventRow<'_>) -> Result<(), StoreError> {
+    pub(super) fn call(&mut self, calling: &Calling<'_>) -> Result<(), StoreError> {
         let corrupt = |what| StoreError::new(StoreErrorKind::Corrupt, what);
-        let plan = &row.event.effects;
+        let (event, plan) = (calling.event, calling.effects);
         let mut ids = Vec::with_capacity(plan.len());
         for (place, new) in plan.iter().enumerate() {
             let id = self.keys.get(&key_of(new)).copied();
@@ -141,11 +189,11 @@ impl Plan {
             if effect.name != new.name || effect.key != new.key {
                 return Err(corrupt("two keys share one 128-bit hash"));
             }
-            let (id, ours) = (effect.id, effect.event == row.id);
+            let (id, ours) = (effect.id, effect.event == event);
             if ours && !ids.contains(&id) {
-                self.seat(id, row.event.event_type.as_deref());
+                self.seat(id, calling.event_type);
             } else if !ours {
-                self.links.entry((row.id, id)).or_insert(place as u16);
+                self.links.entry((event, id)).or_insert(place as u16);
             }
             ids.push(id);
         }
@@ -155,14 +203,14 @@ impl Plan {
                 && self
                     .new
                     .get(&ids[place])
-                    .is_some_and(|held| held.effect.event == row.id)
+                    .is_some_and(|held| held.effect.event == event)
             {
                 let after = new.after.iter();
                 let after = after.filter_map(|at| ids.get(usize::from(*at)).copied());
                 self.after.insert(ids[place], after.collect());
             }
         }
-        self.called.insert(row.id, ids);
+        self.called.insert(event, ids);
         Ok(())
     }
 
@@ -215,7 +263,7 @@ impl Plan {
     }
 
     /// Says which of the new effects may be claimed: those that come after nothing unfinished, and are first in their chain.
-    fn open_gates(&mut self) {
+    pub(super) fn open_gates(&mut self) {
         let state = |plan: &Plan, id: &EffectId| Some(plan.held(*id)?.effect.record.state);
         let mut turns: Vec<(KeyHash, i64, EffectId)> = Vec::new();
         let mut gates: BTreeMap<EffectId, Gate> = BTreeMap::new();

@@ -305,6 +305,18 @@ impl Taken {
         self.committed(answer)
     }
 
+    /// Ends the open transaction as if it had never begun.
+    pub(super) async fn roll_back(self) {
+        let ended = timeout(
+            STATEMENT_WAIT,
+            self.session.client.batch_execute("ROLLBACK"),
+        );
+        // Without an answer it is closed, which comes to the same.
+        if matches!(ended.await, Ok(Ok(()))) {
+            self.give_back();
+        }
+    }
+
     /// Runs the last statements of a transaction and commits it, in one round trip; says what each of them found. If one of them
     /// fails, the commit behind it only ends the transaction, and nothing was written.
     pub(super) async fn commit_behind(

@@ -10,9 +10,10 @@ use hapax_ledger::time::Time;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
+use super::conflict::{to_decision, to_number};
 use super::pool::{Param, Pool};
 use super::wire::{Hash, Uuid, received, sendable};
-use super::{SHARDS, effect};
+use super::{SHARDS, effect, run};
 use crate::error::StoreError;
 use crate::nouns::{
     Delivery, Event, EventDetail, EventFilter, Listed, PAGE_MAX, Page, PageFrom, Payload,
@@ -137,14 +138,15 @@ pub(super) async fn event(pool: &Pool, id: EventId) -> Result<Option<EventDetail
                 named.to_vec(),
             ),
             (
-                "SELECT scheme, secret_index, signed_at, remote, at, outcome, body_hash, conflict
+                "SELECT scheme, secret_index, signed_at, remote, at, outcome, body_hash, conflict, n, decided, promoted
                  FROM hapax.delivery WHERE shard = $1 AND event = $2 ORDER BY n",
                 named.to_vec(),
             ),
             (effect::OF_EVENT, named.to_vec()),
+            (run::OF_EVENT, named.to_vec()),
         ])
         .await?;
-    let [found, later, effects] = &found[..] else {
+    let [found, later, effects, runs] = &found[..] else {
         return Ok(None);
     };
     let Some(row) = found.first() else {
@@ -158,6 +160,8 @@ pub(super) async fn event(pool: &Pool, id: EventId) -> Result<Option<EventDetail
         proof: to_proof(row),
         body_hash: event.body_hash,
         conflict: false,
+        number: 0,
+        decided: None,
     };
     let deliveries = std::iter::once(first)
         .chain(later.iter().map(to_delivery))
@@ -166,6 +170,7 @@ pub(super) async fn event(pool: &Pool, id: EventId) -> Result<Option<EventDetail
         event,
         deliveries,
         effects: effects.iter().map(effect::to_effect).collect(),
+        runs: runs.iter().map(run::to_run).collect(),
     }))
 }
 
@@ -177,6 +182,8 @@ fn to_delivery(row: &Row) -> Delivery {
         proof: to_proof(row),
         body_hash: BodyHash::from_bytes(row.get::<_, Hash>(6).0),
         conflict: row.get(7),
+        number: to_number(row.get(8)),
+        decided: to_decision(row.get(9), row.get(10)),
     }
 }
 

@@ -2,8 +2,9 @@
 -- partitioned PostgreSQL and on relatives that distribute rows by a column: those want it in every unique key.
 --
 -- Whoever needs several locks takes them in this order, and rows of one table by key or id: identity, effect, chain, queue, event,
--- delivery. Two go another way and never wait: the reaper, and whoever opens the gate of an effect that waited for the one it
--- moved. Where the second finds such a row held, its holder looks at the gate itself before it lets go (see status.rs).
+-- delivery, the head of the audit log, token, replay. Two go another way and never wait: the reaper, and whoever opens the gate of
+-- an effect that waited for the one it moved. Where the second finds such a row held, its holder looks at the gate itself before it
+-- lets go (see status.rs).
 
 -- One row per business fact, with its first delivery, since they are born together. When its bytes are reaped the row stays as
 -- the tombstone; when its identity has expired it goes. Fixed-size columns first: no padding between them.
@@ -69,8 +70,10 @@ CREATE TABLE hapax.delivery (
     shard        smallint NOT NULL,
     outcome      smallint NOT NULL,
     conflict     boolean  NOT NULL,
+    decided      smallint,                 -- of a conflict: what somebody decided about it
     secret_index smallint,
     signed_at    bigint,
+    promoted     uuid,                     -- the event that it became then
     body_hash    bytea    NOT NULL,
     scheme       text     COLLATE "C" NOT NULL,
     remote       text     COLLATE "C",
@@ -200,6 +203,93 @@ CREATE TABLE hapax.attempt (
     error        text     COLLATE "C",
     excerpt      bytea,                    -- the beginning of the answer
     CONSTRAINT attempt_pk PRIMARY KEY (shard, effect, fence)
+);
+
+-- Passes over an event that somebody asked for, in the order in which they did; in the event's shard, and gone with it. Whoever adds
+-- one holds the event's lock.
+CREATE TABLE hapax.run (
+    id       uuid     NOT NULL,
+    event    uuid     NOT NULL,
+    parent   uuid     NOT NULL,            -- the run before it; the event's own id for the one that every event begins with
+    at       bigint   NOT NULL,
+    n        integer  NOT NULL,            -- 1 is the first
+    shard    smallint NOT NULL,
+    kind     smallint NOT NULL,
+    actor    text     COLLATE "C" NOT NULL,
+    reason   text     COLLATE "C" NOT NULL,
+    snapshot bytea,                        -- what the source of truth said, of a reconcile
+    CONSTRAINT run_pk PRIMARY KEY (shard, event, n)
+);
+
+-- Who decided what. Its records outlive what they are about. Of this table and those below no key has a shard: people write them, a
+-- few a minute, and the log is one chain, so a single place has to give its numbers anyway.
+CREATE TABLE hapax.audit (
+    seq         bigint NOT NULL,           -- the first is 1, and none is missing
+    at          bigint NOT NULL,
+    event       uuid,                      -- that the command was about
+    request     uuid,                      -- the hash of who asked and their Idempotency-Key
+    previous    bytea  NOT NULL,           -- the hash of the record before it
+    hash        bytea  NOT NULL,
+    fingerprint bytea,                     -- of the request
+    actor       text   COLLATE "C" NOT NULL,
+    action      text   COLLATE "C" NOT NULL,
+    subject     text   COLLATE "C" NOT NULL,
+    reason      text   COLLATE "C" NOT NULL,
+    detail      text   COLLATE "C" NOT NULL,
+    CONSTRAINT audit_pk PRIMARY KEY (seq)
+);
+CREATE UNIQUE INDEX audit_by_request ON hapax.audit (request) WHERE request IS NOT NULL;
+CREATE INDEX audit_by_event ON hapax.audit (event, seq) WHERE event IS NOT NULL;
+CREATE INDEX audit_by_actor ON hapax.audit (actor, seq);
+
+-- The last record of the log. Its lock is the right to write the next one, and whoever holds it sees all that were written.
+CREATE TABLE hapax.audit_head (
+    one  smallint NOT NULL,
+    seq  bigint   NOT NULL,
+    hash bytea    NOT NULL,
+    CONSTRAINT audit_head_pk PRIMARY KEY (one),
+    CONSTRAINT audit_head_is_one CHECK (one = 1)
+);
+INSERT INTO hapax.audit_head (one, seq, hash) VALUES (1, 0, decode(repeat('00', 32), 'hex'));
+
+-- Who may do what.
+CREATE TABLE hapax.token (
+    id           uuid     NOT NULL,
+    created_at   bigint   NOT NULL,
+    expires_at   bigint,
+    last_used_at bigint,
+    revoked_at   bigint,
+    role         smallint NOT NULL,
+    hash         bytea    NOT NULL,        -- of its secret
+    name         text     COLLATE "C" NOT NULL,
+    app          text     COLLATE "C",
+    CONSTRAINT token_pk PRIMARY KEY (id)
+);
+CREATE UNIQUE INDEX token_name ON hapax.token (name) WHERE revoked_at IS NULL;
+
+-- Replays of many events: which (the columns that begin with `of_`), and how far each has come.
+CREATE TABLE hapax.replay (
+    id         uuid     NOT NULL,
+    created_at bigint   NOT NULL,
+    total      bigint   NOT NULL,
+    done       bigint   NOT NULL,
+    skipped    bigint   NOT NULL,
+    blocked    bigint   NOT NULL,
+    failed     bigint   NOT NULL,
+    of_since   bigint,
+    of_until   bigint,
+    rate       bigint,
+    after      uuid,                       -- the last event that was looked at
+    of_status  smallint,
+    state      smallint NOT NULL,
+    dry_run    boolean  NOT NULL,
+    actor      text     COLLATE "C" NOT NULL,
+    reason     text     COLLATE "C" NOT NULL,
+    of_source  text     COLLATE "C",
+    of_type    text     COLLATE "C",
+    of_key     text     COLLATE "C",
+    of_entity  text     COLLATE "C",
+    CONSTRAINT replay_pk PRIMARY KEY (id)
 );
 
 -- The nodes that are there, and which of them looks after the lanes of which shard. Whoever changes either holds the locks of

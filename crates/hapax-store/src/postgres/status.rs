@@ -91,6 +91,21 @@ impl Around {
         around
     }
 
+    /// Around all that a transaction holds, whatever it will move of it: what [`Around::of`] gives later is part of this.
+    pub(super) fn all_of(hand: &Hand) -> Around {
+        let mut around = Around {
+            chains: hand.chains.keys().map(|hash| Uuid(hash.bytes())).collect(),
+            heads: hand.held.len() as i64 + 1,
+            ..Around::default()
+        };
+        for held in hand.held.values() {
+            around.push_event(held.effect.event, false);
+            around.effects.push(Uuid(held.effect.id.bytes()));
+            around.effects_turned.push(false);
+        }
+        around
+    }
+
     /// One more event whose row will be needed: all of them are locked at once, in their order.
     pub(super) fn lock_too(&mut self, event: EventId) {
         self.push_event(event, false);
@@ -118,19 +133,26 @@ impl Around {
         ]
     }
 
+    /// Locks the events, in the order of their ids.
+    pub(super) async fn lock(&self, taken: &Taken) -> Result<Vec<Row>, StoreError> {
+        taken
+            .query(
+                around!(
+                    "SELECT v.id, v.status, v.review_code IS NOT NULL",
+                    "JOIN hapax.event v ON v.shard = c.shard AND v.id = c.id ORDER BY v.id FOR UPDATE OF v"
+                ),
+                &self.params(),
+            )
+            .await
+    }
+
     /// Locks the events and reads their effects. What was moved is locked already, so no event can begin to call for it meanwhile.
     pub(super) async fn look(&self, taken: &Taken) -> Result<Stand, StoreError> {
         if self.is_empty() {
             return Ok(Stand::default());
         }
         let params = self.params();
-        let locked = taken.query(
-            around!(
-                "SELECT v.id, v.status, v.review_code IS NOT NULL",
-                "JOIN hapax.event v ON v.shard = c.shard AND v.id = c.id ORDER BY v.id FOR UPDATE OF v"
-            ),
-            &params,
-        );
+        let locked = self.lock(taken);
         // Sent behind the first without waiting, and begun when that holds its locks.
         let parts = taken.query(
             around!(

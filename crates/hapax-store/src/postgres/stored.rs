@@ -26,10 +26,6 @@ pub(super) async fn store(
     plan: Option<&Plan>,
     slots: &Slots<'_>,
 ) -> Result<(), StoreError> {
-    let extended = ExtendColumns::of(&decisions.extended);
-    let rolled = RollColumns::of(&decisions.rolled);
-    let handed_over = HandOverColumns::of(slots);
-    let deliveries = DeliveryRows::of(DeliveryColumns::of(&decisions.deliveries));
     let around = plan.map(|plan| {
         let mut around = Around::of(&plan.hand);
         if !around.is_empty() {
@@ -40,34 +36,69 @@ pub(super) async fn store(
         }
         around
     });
-    let events = EventColumns::of(decisions.events);
-    let called = plan.map(CalledRows::of);
-    let moved = plan.map(|plan| HandRows::of(&plan.hand));
-    let mut first: Vec<Statement<'_>> = Vec::new();
-    first.extend((!events.is_empty()).then(|| new_events(&events)));
-    first.extend(called.iter().flat_map(CalledRows::statements));
-    first.extend(moved.iter().flat_map(HandRows::statements));
-    first.extend(deliveries.statement());
-    // Events before deliveries, as the reaper locks them: nobody holds the second while waiting for the first.
-    let rest: Vec<Statement<'_>> = [
-        extended.statement(),
-        rolled.statement(),
-        handed_over.statement(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    let rows = GroupRows::of(decisions, plan, slots);
+    let mut first = rows.first();
     match (around, plan) {
         (Some(around), Some(plan)) if !around.is_empty() => {
             let (_, stand) = tokio::try_join!(biased; taken.run_all(&first), around.look(&taken))?;
-            stand.commit(taken, &plan.hand.reviews, rest).await?;
+            stand.commit(taken, &plan.hand.reviews, rows.rest()).await?;
         }
         _ => {
-            first.extend(rest);
+            first.extend(rows.rest());
             taken.commit_behind(&first).await?;
         }
     }
     Ok(())
+}
+
+/// All rows of what was decided of a group.
+pub(super) struct GroupRows<'a> {
+    events: EventColumns<'a>,
+    called: Option<CalledRows<'a>>,
+    moved: Option<HandRows<'a>>,
+    deliveries: DeliveryRows<'a>,
+    extended: ExtendColumns,
+    rolled: RollColumns,
+    handed_over: HandOverColumns,
+}
+
+impl<'a> GroupRows<'a> {
+    pub(super) fn of(
+        decisions: Decisions<'a>,
+        plan: Option<&'a Plan>,
+        slots: &Slots<'_>,
+    ) -> GroupRows<'a> {
+        GroupRows {
+            called: plan.map(CalledRows::of),
+            moved: plan.map(|plan| HandRows::of(&plan.hand)),
+            deliveries: DeliveryRows::of(DeliveryColumns::of(&decisions.deliveries)),
+            extended: ExtendColumns::of(&decisions.extended),
+            rolled: RollColumns::of(&decisions.rolled),
+            handed_over: HandOverColumns::of(slots),
+            events: EventColumns::of(decisions.events),
+        }
+    }
+
+    /// What is new, and what has become of effects.
+    pub(super) fn first(&self) -> Vec<Statement<'_>> {
+        let mut first: Vec<Statement<'_>> = Vec::new();
+        first.extend((!self.events.is_empty()).then(|| new_events(&self.events)));
+        first.extend(self.called.iter().flat_map(CalledRows::statements));
+        first.extend(self.moved.iter().flat_map(HandRows::statements));
+        first.extend(self.deliveries.statement());
+        first
+    }
+
+    /// What has become of events and deliveries that were there. Events before deliveries, as the reaper locks them: nobody holds the
+    /// second while waiting for the first.
+    pub(super) fn rest(&self) -> Vec<Statement<'_>> {
+        let rest = [
+            self.extended.statement(),
+            self.rolled.statement(),
+            self.handed_over.statement(),
+        ];
+        rest.into_iter().flatten().collect()
+    }
 }
 
 fn new_events<'a>(columns: &'a EventColumns<'_>) -> Statement<'a> {

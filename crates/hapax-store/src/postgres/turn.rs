@@ -114,7 +114,8 @@ impl Hand {
         }
     }
 
-    fn verdict(&self, id: EffectId) -> OrderVerdict {
+    /// What its order says if it started now.
+    pub(super) fn verdict(&self, id: EffectId) -> OrderVerdict {
         let Some(held) = self.held.get(&id) else {
             return OrderVerdict::Go;
         };

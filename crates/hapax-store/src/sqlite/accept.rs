@@ -151,7 +151,7 @@ fn find(tx: &Tx<'_>, hash: KeyHash, source: &str, key: &str) -> Result<Option<Kn
 fn insert(tx: &mut Tx<'_>, arrival: &Arrival, event: &NewEvent) -> Result<Receipt, StoreError> {
     let row = tx.group.give_row()?;
     let at = arrival.at;
-    let planned = plan::plan(tx, Planning { at, row, event })?;
+    let planned = plan::plan(tx, Planning::of_new(at, row, event))?;
     let (status, outcome) = match event.review {
         Some(_) => (EventStatus::NeedsReview, DeliveryOutcome::FailedValidation),
         None => {

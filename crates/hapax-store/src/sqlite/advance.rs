@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hapax_ledger::effect::{EffectState, SkipReason};
+use hapax_ledger::effect::{EffectRecord, EffectState, SkipReason};
 use hapax_ledger::id::EffectId;
 use hapax_ledger::lease::Fence;
 use hapax_ledger::order::{Gate, OrderVerdict};
@@ -90,7 +90,7 @@ fn carry_out(
         Move::Review(review) => ask_a_person(tx, held, &review)?,
         Move::Extend(_) | Move::Release(_) | Move::Skip(_) | Move::Tighten(_) => {}
     }
-    apply(tx, held, change, opened)?;
+    apply(tx, held, change.next, opened)?;
     Ok(Moved::Done(*change))
 }
 
@@ -111,7 +111,7 @@ fn start(
                 attempt::keep_snapshot(tx.db, held, snapshot)?;
             }
             chain::started(tx.db, held)?;
-            apply(tx, held, change, opened)?;
+            apply(tx, held, change.next, opened)?;
             Ok(Moved::Done(*change))
         }
         OrderVerdict::Wait { behind } => Ok(match take(tx, held, &release, opened)? {
@@ -139,8 +139,9 @@ fn ask_a_person(tx: &Tx<'_>, held: &mut Held, review: &Review) -> Result<(), Sto
         .prepare_cached(
             "UPDATE event SET status = 5, review_code = coalesce(review_code, ?3),
                  review_message = coalesce(review_message, ?4)
-             WHERE seq = (SELECT min(seq) FROM event
-                 WHERE seq = ?1 OR seq IN (SELECT event FROM effect_link WHERE effect = ?2))",
+             WHERE seq = (SELECT seq FROM event
+                 WHERE seq = ?1 OR seq IN (SELECT event FROM effect_link WHERE effect = ?2)
+                 ORDER BY seq <> ?1, seq LIMIT 1)",
         )
         .and_then(|mut update| {
             update.execute(params![
@@ -192,7 +193,8 @@ pub(super) fn revive(tx: &mut Tx<'_>, event: i64) -> Result<Vec<Arc<str>>, Store
     Ok(revived.into_iter().collect())
 }
 
-fn take(
+/// Takes a step, if the ledger allows it.
+pub(super) fn take(
     tx: &mut Tx<'_>,
     held: &mut Held,
     wanted: &EffectStep,
@@ -200,7 +202,7 @@ fn take(
 ) -> Result<Result<Change, Rejected>, StoreError> {
     let change = step(&held.effect.record, wanted);
     if let Ok(change) = &change {
-        apply(tx, held, change, opened)?;
+        apply(tx, held, change.next, opened)?;
     }
     Ok(change)
 }
@@ -209,11 +211,10 @@ fn take(
 pub(super) fn apply(
     tx: &mut Tx<'_>,
     held: &mut Held,
-    change: &Change,
+    next: EffectRecord,
     opened: &mut Opened,
 ) -> Result<(), StoreError> {
     let before = held.effect.record;
-    let next = change.next;
     held.effect.record = next;
     if next.state == EffectState::Pending && held.may_wait() {
         held.effect.gate = gate::of(tx.db, held)?;

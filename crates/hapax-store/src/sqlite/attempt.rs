@@ -157,23 +157,34 @@ pub(super) fn snapshot(db: &Connection, effect: i64) -> Result<Option<Bytes>, St
     Ok(body.map(Bytes::from))
 }
 
+/// Keeps a snapshot instead of an earlier one, whatever the effect's class.
+pub(super) fn replace_snapshot(
+    db: &Connection,
+    effect: i64,
+    snapshot: &Bytes,
+) -> Result<(), StoreError> {
+    db.prepare_cached(
+        "INSERT INTO snapshot (effect, body) VALUES (?1, ?2)
+         ON CONFLICT (effect) DO UPDATE SET body = excluded.body",
+    )
+    .and_then(|mut insert| insert.execute(params![effect, &snapshot[..]]))
+    .map_err(sql_error)?;
+    Ok(())
+}
+
 /// Keeps a snapshot. The first one stays, unless the effect sets a state that a newer one describes better.
 pub(super) fn keep_snapshot(
     db: &Connection,
     held: &Held,
     snapshot: &Bytes,
 ) -> Result<(), StoreError> {
-    let statement = match held.effect.record.repeat {
-        Repeat::Converges => {
-            "INSERT INTO snapshot (effect, body) VALUES (?1, ?2)
-             ON CONFLICT (effect) DO UPDATE SET body = excluded.body"
-        }
-        Repeat::Keyed | Repeat::Once => {
-            "INSERT INTO snapshot (effect, body) VALUES (?1, ?2) ON CONFLICT (effect) DO NOTHING"
-        }
-    };
-    db.prepare_cached(statement)
-        .and_then(|mut insert| insert.execute(params![held.row, &snapshot[..]]))
-        .map_err(sql_error)?;
+    if held.effect.record.repeat == Repeat::Converges {
+        return replace_snapshot(db, held.row, snapshot);
+    }
+    db.prepare_cached(
+        "INSERT INTO snapshot (effect, body) VALUES (?1, ?2) ON CONFLICT (effect) DO NOTHING",
+    )
+    .and_then(|mut insert| insert.execute(params![held.row, &snapshot[..]]))
+    .map_err(sql_error)?;
     Ok(())
 }

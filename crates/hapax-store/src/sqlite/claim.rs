@@ -30,7 +30,7 @@ pub(super) fn claim(tx: &mut Tx<'_>, ask: &ClaimAsk) -> Result<Claims, StoreErro
 }
 
 /// When the earliest is due of what can be claimed in a lane.
-fn next_due(tx: &Tx<'_>, lane: &str) -> Result<Option<Time>, StoreError> {
+pub(super) fn next_due(tx: &Tx<'_>, lane: &str) -> Result<Option<Time>, StoreError> {
     let next: Option<i64> = tx
         .db
         .prepare_cached(
@@ -70,14 +70,9 @@ fn claim_one(
     };
     held.node = Some(ask.node.clone());
     held.started_at = None;
-    // Only an attempt leaves a snapshot.
-    let record = &held.effect.record;
-    let snapshot = match (record.attempts, record.generation) {
-        (0, 1) => None,
-        _ => attempt::snapshot(tx.db, held.row)?,
-    };
+    let snapshot = attempt::snapshot(tx.db, held.row)?;
     // A claim lets nobody go.
-    advance::apply(tx, &mut held, &change, &mut Opened::new())?;
+    advance::apply(tx, &mut held, change.next, &mut Opened::new())?;
     let effect = held.effect.clone();
     advance::remember(tx, held);
     Ok(Some(Claimed { effect, snapshot }))
@@ -115,6 +110,15 @@ pub(super) fn rescue(tx: &mut Tx<'_>) -> Result<Rescued, StoreError> {
     })
 }
 
+/// Frees one effect if it is held beyond its lease.
+pub(super) fn expire(tx: &mut Tx<'_>, held: Held) -> Result<(), StoreError> {
+    let now = tx.now;
+    let wanted = |attempts_max| EffectStep::Expire { now, attempts_max };
+    // What waits for it goes on waiting: it has not ended.
+    free(tx, vec![held], wanted, Lost::LostLease, &mut Opened::new())?;
+    Ok(())
+}
+
 /// Frees everything that an earlier process held: its leases ended with it (C3). How many there were in this step.
 pub(super) fn void(tx: &mut Tx<'_>) -> Result<usize, StoreError> {
     let now = tx.now;
@@ -148,7 +152,7 @@ fn free(
             if held.effect.record.started {
                 attempt::end(tx, &mut held, Outcome::Lost { why }, Said::default())?;
             }
-            advance::apply(tx, &mut held, &change, opened)?;
+            advance::apply(tx, &mut held, change.next, opened)?;
             freed.push(held.effect.id);
         }
     }

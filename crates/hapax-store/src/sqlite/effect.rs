@@ -21,6 +21,9 @@ use crate::outcome_code::OutcomeCode;
 /// Bits of an effect's row number that count within its event.
 pub(super) const PLACE_BITS: u32 = 16;
 
+/// The bits themselves.
+pub(super) const PLACE_MAX: i64 = (1 << PLACE_BITS) - 1;
+
 /// The columns of [`to_held`], in its order.
 macro_rules! effect_columns {
     ($rest:literal) => {
@@ -183,7 +186,7 @@ pub(super) fn find(db: &Connection, id: EffectId) -> Result<Option<Held>, StoreE
 /// The effects of an event: its own in plan order, then those it shares with an earlier event.
 pub(super) fn of_event(db: &Connection, event: i64) -> Result<Vec<Held>, StoreError> {
     let first = event << PLACE_BITS;
-    let last = first | ((1 << PLACE_BITS) - 1);
+    let last = first | PLACE_MAX;
     // Its own in plan order first, then those it shares, each found by a plain search.
     let mut all: Vec<Held> = db
         .prepare_cached(effect_columns!("WHERE seq BETWEEN ?1 AND ?2 ORDER BY seq"))

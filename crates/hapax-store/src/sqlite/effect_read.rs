@@ -33,11 +33,13 @@ pub(super) fn detail(db: &Connection, id: EffectId) -> Result<Option<EffectDetai
     }))
 }
 
-/// The events that call for an effect, as far as they are known, in the order in which they came.
+/// The events that call for an effect, as far as they are known: the one that called for it first, then the others in the order in
+/// which they came. One that was planned late may have come before.
 fn events(db: &Connection, effect: i64) -> Result<Vec<EventId>, StoreError> {
     db.prepare_cached(
         "SELECT at, seq FROM event
-         WHERE seq = ?1 OR seq IN (SELECT event FROM effect_link WHERE effect = ?2) ORDER BY seq",
+         WHERE seq = ?1 OR seq IN (SELECT event FROM effect_link WHERE effect = ?2)
+         ORDER BY seq <> ?1, seq",
     )
     .and_then(|mut read| {
         let rows = read.query_map([effect >> PLACE_BITS, effect], |row| {

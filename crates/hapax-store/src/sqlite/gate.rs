@@ -127,6 +127,12 @@ pub(super) const fn is_live(state: EffectState) -> bool {
     }
 }
 
+/// Brings an event's status level with its effects.
+pub(super) fn settle_status(db: &Connection, event: i64) -> Result<(), StoreError> {
+    let effects = effect::of_event(db, event)?;
+    set_status(db, event, status(&effects))
+}
+
 /// Where an event stands that has these effects and waits for no person (D7).
 fn status(effects: &[Held]) -> EventStatus {
     let records = effects.iter().map(|held| &held.effect.record);

@@ -6,7 +6,7 @@ use hapax_ledger::key::KeyHash;
 use rusqlite::Connection;
 
 use super::effect::PLACE_BITS;
-use super::index::{Additions, KeyIndex, Latest, Watermark};
+use super::index::{Additions, KeyIndex, Latest, Removals, Watermark};
 use super::sql_error;
 use super::underway::UnderWay;
 use crate::error::{StoreError, StoreErrorKind};
@@ -19,9 +19,10 @@ pub(super) struct Group {
     epoch: u32,
     next_row: i64,
     next_delivery: i64,
+    next_joined: i64,
     keys: HashMap<KeyHash, i64>,
     latest: HashMap<i64, Latest>,
-    forgotten: Vec<(KeyHash, i64)>,
+    forgotten: Removals,
     rows: i64,
     bytes: usize,
     reaper_at: i64,
@@ -46,13 +47,22 @@ impl Group {
             .query_row("SELECT max(seq) FROM delivery", [], |row| row.get(0))
             .map_err(sql_error)?;
         let next_delivery = last.unwrap_or(0).max(watermark.delivery) + 1;
+        let last: Option<i64> = db
+            .query_row(
+                "SELECT max(joined) FROM effect WHERE joined IS NOT NULL",
+                [],
+                |row| row.get(0),
+            )
+            .map_err(sql_error)?;
+        let next_joined = last.unwrap_or(0).max(watermark.joined) + 1;
         Ok(Group {
             epoch,
             next_row,
             next_delivery,
+            next_joined,
             keys: HashMap::new(),
             latest: HashMap::new(),
-            forgotten: Vec::new(),
+            forgotten: Removals::default(),
             rows: 0,
             bytes: 0,
             reaper_at: 0,
@@ -71,7 +81,7 @@ impl Group {
         self.stale = true;
         self.keys.clear();
         self.latest.clear();
-        self.forgotten.clear();
+        self.forgotten = Removals::default();
         self.under_way.clear();
     }
 
@@ -100,6 +110,13 @@ impl Group {
         let row = self.next_delivery;
         self.next_delivery += 1;
         row
+    }
+
+    /// The same for an effect that joins an event which is there already.
+    pub(super) fn give_joined(&mut self) -> i64 {
+        let number = self.next_joined;
+        self.next_joined += 1;
+        number
     }
 
     /// The latest delivery of an event: of this transaction, or as the index has it.
@@ -136,7 +153,13 @@ impl Group {
 
     /// The row that held the key is deleted in this transaction.
     pub(super) fn forget(&mut self, key: KeyHash, row: i64) {
-        self.forgotten.push((key, row));
+        self.forgotten.keys.push((key, row));
+    }
+
+    /// The same for an event, whose deliveries go with it.
+    pub(super) fn forget_event(&mut self, key: KeyHash, row: i64) {
+        self.forget(key, row);
+        self.forgotten.events.push(row);
     }
 
     /// The reaper goes on after this row.
@@ -173,12 +196,13 @@ impl Group {
                 Watermark {
                     event: self.next_row - 1,
                     delivery: self.next_delivery - 1,
+                    joined: self.next_joined - 1,
                 },
             )?;
         }
-        if !self.forgotten.is_empty() {
+        if !self.forgotten.keys.is_empty() {
             index.forget(&self.forgotten)?;
-            self.forgotten.clear();
+            self.forgotten = Removals::default();
         }
         Ok(())
     }

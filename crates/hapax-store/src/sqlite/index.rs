@@ -47,6 +47,8 @@ pub(super) struct Watermark {
     pub(super) event: i64,
     /// The last row of `delivery`.
     pub(super) delivery: i64,
+    /// The last of the effects that joined an event which was there before them.
+    pub(super) joined: i64,
 }
 
 /// The latest delivery of an event, after its first.
@@ -65,6 +67,15 @@ pub(super) struct Latest {
 pub(super) struct Additions {
     pub(super) keys: Vec<(KeyHash, i64)>,
     pub(super) latest: Vec<(i64, Latest)>,
+}
+
+/// What a committed group deletes.
+#[derive(Default)]
+pub(super) struct Removals {
+    /// Keys, each with the row that held it: of an event or of an effect.
+    pub(super) keys: Vec<(KeyHash, i64)>,
+    /// Events whose deliveries are gone with them.
+    pub(super) events: Vec<i64>,
 }
 
 /// Keys to rows, and events to their latest delivery. Clones are the same index, also after it was opened anew.
@@ -165,13 +176,13 @@ impl KeyIndex {
     /// How far it has read.
     pub(super) fn watermark(&self) -> Result<Watermark, StoreError> {
         let bytes = self.with(|open| open.meta.get(WATERMARK))?;
-        let parts = bytes.as_deref().and_then(<[u8]>::split_first_chunk::<8>);
-        Ok(
-            parts.map_or_else(Watermark::default, |(event, delivery)| Watermark {
-                event: i64::from_be_bytes(*event),
-                delivery: delivery.try_into().map_or(0, i64::from_be_bytes),
-            }),
-        )
+        let (parts, _) = bytes.as_deref().unwrap_or_default().as_chunks::<8>();
+        let part = |place: usize| parts.get(place).copied().map_or(0, i64::from_be_bytes);
+        Ok(Watermark {
+            event: part(0),
+            delivery: part(1),
+            joined: part(2),
+        })
     }
 
     /// The row that held this key when it was last written; to be confirmed.
@@ -196,9 +207,8 @@ impl KeyIndex {
 
     /// Records what committed rows say and how far that goes, in one batch.
     pub(super) fn put(&self, added: &Additions, watermark: Watermark) -> Result<(), StoreError> {
-        let mut mark = [0; 16];
-        mark[..8].copy_from_slice(&watermark.event.to_be_bytes());
-        mark[8..].copy_from_slice(&watermark.delivery.to_be_bytes());
+        let parts = [watermark.event, watermark.delivery, watermark.joined];
+        let mark = parts.map(i64::to_be_bytes).concat();
         self.with(|open| {
             let mut batch = open.db.batch();
             for (key, row) in &added.keys {
@@ -217,10 +227,10 @@ impl KeyIndex {
     }
 
     /// Forgets keys whose rows are gone, unless another row has taken the key since, and the deliveries of such events.
-    pub(super) fn forget(&self, entries: &[(KeyHash, i64)]) -> Result<(), StoreError> {
+    pub(super) fn forget(&self, gone: &Removals) -> Result<(), StoreError> {
         self.with(|open| {
             let mut batch = open.db.batch();
-            for (key, row) in entries {
+            for (key, row) in &gone.keys {
                 if open
                     .keys
                     .get(key.bytes())?
@@ -228,7 +238,9 @@ impl KeyIndex {
                 {
                     batch.remove(&open.keys, key.bytes());
                 }
-                batch.remove(&open.latest, row.to_be_bytes());
+            }
+            for event in &gone.events {
+                batch.remove(&open.latest, event.to_be_bytes());
             }
             batch.commit()
         })
@@ -323,4 +335,39 @@ fn discard(path: &Path) -> Result<(), StoreError> {
 
 fn index_error(error: fjall::Error) -> StoreError {
     StoreError::new(StoreErrorKind::Unavailable, "the key index failed").caused_by(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use hapax_ledger::key::KeyKind;
+
+    use super::*;
+
+    /// An effect's row number may be an event's: what is forgotten of the one says nothing about the other.
+    #[test]
+    fn a_forgotten_effect_takes_no_deliveries_along() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let index = KeyIndex::open(&folder.path().join("keys")).expect("the index opens");
+        let (key, row) = (KeyHash::of(KeyKind::Effect, "e", "1"), 1 << 16);
+        let latest = Latest {
+            row: 1,
+            n: 1,
+            conflicts: 1,
+        };
+        let added = Additions {
+            keys: vec![(key, row)],
+            latest: vec![(row, latest)],
+        };
+        index.put(&added, Watermark::default()).expect("it is kept");
+        let mut gone = Removals {
+            keys: vec![(key, row)],
+            events: Vec::new(),
+        };
+        index.forget(&gone).expect("it is forgotten");
+        assert_eq!(index.get(key).expect("it is read"), None);
+        assert_eq!(index.latest(row).expect("it is read"), Some(latest));
+        gone.events.push(row);
+        index.forget(&gone).expect("it is forgotten");
+        assert_eq!(index.latest(row).expect("it is read"), None);
+    }
 }

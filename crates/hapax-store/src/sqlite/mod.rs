@@ -7,6 +7,10 @@
 //! - `effect`: effects as rows; `plan`: how they get there; `attempt`: what is kept of attempts
 //! - `claim`: claims and rescues; `advance`: moves, by the ledger's machine
 //! - `chain`: what is known of an entity that order is about; `gate`: what others keep from being claimed
+//! - `facts`: what a verdict depends on; `command`: what operators decide; `run`: the passes they ask for; `conflict`: deliveries with
+//!   another body
+//! - `own`: claims by the user's own code
+//! - `catalog`: what is kept beside the ledger; `audit`, `token`, `replay`: its rows
 //! - `read`, `effect_read`: lists and details, on connections of their own
 //! - `reap`: deleting what has expired, in small steps
 //! - `index`: the derived key index
@@ -19,21 +23,30 @@
 mod accept;
 mod advance;
 mod attempt;
+mod audit;
+mod catalog;
 mod chain;
 mod checkpoint;
 mod claim;
+mod command;
+mod conflict;
 mod disk;
 mod effect;
 mod effect_read;
+mod facts;
 mod gate;
 mod group;
 mod index;
 mod migrate;
 mod open;
+mod own;
 mod plan;
 mod queue;
 mod read;
 mod reap;
+mod replay;
+mod run;
+mod token;
 mod underway;
 mod writer;
 
@@ -42,16 +55,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use hapax_ledger::id::{EffectId, EventId};
 use hapax_ledger::lease::Fence;
 use hapax_ledger::time::Time;
 use hapax_ledger::transition::{Resolution, Resolver};
 
+use crate::deeds;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::nouns::{
-    Advanced, Arrival, Beat, Beaten, ClaimAsk, Claims, Effect, EffectCounts, EffectDetail,
-    EffectFilter, Event, EventDetail, EventFilter, LaneDue, Listed, Move, Page, Parcel,
-    PayloadAnswer, Reaped, Receipt, Rescued, StoreStats,
+    Advanced, Arrival, Beat, Beaten, ClaimAsk, Claims, Command, Commanded, Effect, EffectCounts,
+    EffectDetail, EffectFilter, Event, EventDetail, EventFacts, EventFilter, LaneDue, Listed, Move,
+    OwnClaim, OwnClaimed, Page, Parcel, PayloadAnswer, Reaped, Receipt, Rescued, StoreStats,
 };
 use crate::store::{Clock, Store};
 pub use disk::DiskLimits;
@@ -261,6 +276,39 @@ impl Store for SqliteStore {
 
     async fn effect_counts(&self) -> Result<EffectCounts, StoreError> {
         self.readers.run(effect_read::counts).await
+    }
+
+    async fn facts(&self, id: EventId) -> Result<Option<EventFacts>, StoreError> {
+        let (index, now) = (self.index.clone(), (self.clock)());
+        self.readers
+            .run(move |db| facts::read(db, &index, id, now))
+            .await
+    }
+
+    async fn command(&self, command: Command) -> Result<Commanded, StoreError> {
+        // It writes little, and a full disk must not keep an operator from deciding.
+        deeds::sound(&command)?;
+        let bytes = command.bytes();
+        self.writer
+            .write(Whose::Caller, Space::Frees, bytes, move |tx| {
+                command::command(tx, &command)
+            })
+            .await
+    }
+
+    async fn conflict_body(&self, id: EventId, delivery: u32) -> Result<Option<Bytes>, StoreError> {
+        let index = self.index.clone();
+        self.readers
+            .run(move |db| read::conflict_body(db, &index, id, delivery))
+            .await
+    }
+
+    async fn claim_own(&self, claim: OwnClaim) -> Result<OwnClaimed, StoreError> {
+        self.writer
+            .write(Whose::Caller, Space::Takes, 0, move |tx| {
+                own::claim_own(tx, &claim)
+            })
+            .await
     }
 
     async fn reap(&self, now: Time) -> Result<Reaped, StoreError> {

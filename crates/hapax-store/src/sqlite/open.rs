@@ -195,6 +195,15 @@ pub(super) fn catch_up(db: &Connection, index: &KeyIndex) -> Result<(), StoreErr
         }
     }
     loop {
+        let (numbers, keys): (Vec<i64>, Vec<_>) = joined_keys(db, at.joined)?.into_iter().unzip();
+        let Some(last) = numbers.last() else {
+            break;
+        };
+        at.joined = *last;
+        let latest = Vec::new();
+        index.put(&Additions { keys, latest }, at)?;
+    }
+    loop {
         let latest = latest_deliveries(db, at.delivery)?;
         let Some(last) = latest.last().map(|(_, latest)| latest.row) else {
             return Ok(());
@@ -253,6 +262,23 @@ fn effect_keys(db: &Connection, from: i64, last: i64) -> Result<Vec<(KeyHash, i6
             rows.collect()
         })
         .map_err(sql_error)
+}
+
+/// The key of an effect that joined an event after it was accepted, with its row, after its number among them.
+type JoinedKey = (i64, (KeyHash, i64));
+
+/// The keys of effects that joined late, in the order in which they did.
+fn joined_keys(db: &Connection, after: i64) -> Result<Vec<JoinedKey>, StoreError> {
+    db.prepare_cached(
+        "SELECT joined, seq, key_hash FROM effect WHERE joined IS NOT NULL AND joined > ?1 ORDER BY joined LIMIT ?2",
+    )
+    .and_then(|mut read| {
+        let rows = read.query_map((after, CATCH_UP_ROWS), |row| {
+            Ok((row.get(0)?, (KeyHash::from_bytes(row.get(2)?), row.get(1)?)))
+        })?;
+        rows.collect()
+    })
+    .map_err(sql_error)
 }
 
 /// Does the index know of rows that the database does not have? Then the database was put back to an earlier state.

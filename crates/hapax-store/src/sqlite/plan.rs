@@ -2,12 +2,13 @@
 
 use hapax_ledger::claim::born_started;
 use hapax_ledger::effect::{EffectRecord, EffectState, SkipReason};
+use hapax_ledger::id::EventId;
 use hapax_ledger::order::Gate;
 use hapax_ledger::time::Time;
 use rusqlite::{Connection, params};
 
 use super::accept::event_id;
-use super::effect::{self, Held, InChain, PLACE_BITS, effect_id};
+use super::effect::{self, Held, InChain, PLACE_BITS, PLACE_MAX, effect_id};
 use super::writer::Tx;
 use super::{advance, chain, gate, sql_error};
 use crate::error::{StoreError, StoreErrorKind};
@@ -17,9 +18,33 @@ use crate::order_code::life_code;
 /// The event that effects are planned for.
 #[derive(Clone, Copy)]
 pub(super) struct Planning<'a> {
-    pub(super) at: Time,
-    pub(super) row: i64,
-    pub(super) event: &'a NewEvent,
+    at: Time,
+    row: i64,
+    event_type: Option<&'a str>,
+    effects: &'a [NewEffect],
+    from: From,
+}
+
+/// Where in its event a plan begins.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum From {
+    /// With the event: what is planned now is all there is.
+    Birth,
+    /// The event was there before: at the next free place.
+    Place(i64),
+}
+
+impl<'a> Planning<'a> {
+    /// An event that is new itself.
+    pub(super) fn of_new(at: Time, row: i64, event: &'a NewEvent) -> Planning<'a> {
+        Planning {
+            at,
+            row,
+            event_type: event.event_type.as_deref(),
+            effects: &event.effects,
+            from: From::Birth,
+        }
+    }
 }
 
 /// The effects of a new event.
@@ -33,8 +58,12 @@ pub(super) struct Planned {
 
 /// Plans the effects of a new event: each is inserted, or linked where its key exists already (D6).
 pub(super) fn plan(tx: &mut Tx<'_>, planning: Planning<'_>) -> Result<Planned, StoreError> {
-    let effects = &planning.event.effects;
-    if effects.len() > EFFECTS_PER_EVENT_MAX {
+    let effects = planning.effects;
+    let first = match planning.from {
+        From::Birth => 0,
+        From::Place(place) => place,
+    };
+    if effects.len() + first as usize > EFFECTS_PER_EVENT_MAX {
         return Err(StoreError::new(
             StoreErrorKind::Unavailable,
             "an event calls for more effects than fit",
@@ -52,15 +81,17 @@ pub(super) fn plan(tx: &mut Tx<'_>, planning: Planning<'_>) -> Result<Planned, S
             .flatten();
         match known.filter(|known| known.effect.name == new.name && known.effect.key == new.key) {
             Some(known) => {
-                link(tx.db, known.row, planning.row)?;
-                tx.group.under_way.is_shared(known.row);
+                if known.row >> PLACE_BITS != planning.row {
+                    link(tx.db, known.row, planning.row)?;
+                    tx.group.under_way.is_shared(known.row);
+                }
                 rows.push(known.row);
                 planned.claims.push(None);
                 let record = known.effect.record;
                 planned.states.push((record.state, record.skip));
             }
             None => {
-                let row = (planning.row << PLACE_BITS) | place as i64;
+                let row = (planning.row << PLACE_BITS) | (first + place as i64);
                 rows.push(row);
                 let claim = insert(tx, planning, row, new)?;
                 let state = match claim {
@@ -82,6 +113,36 @@ pub(super) fn plan(tx: &mut Tx<'_>, planning: Planning<'_>) -> Result<Planned, S
         comes_after(tx.db, row, named.collect())?;
     }
     Ok(planned)
+}
+
+/// Plans effects for an event that was there before them, and brings its status level.
+pub(super) fn join(
+    tx: &mut Tx<'_>,
+    event: EventId,
+    effects: &[NewEffect],
+) -> Result<(), StoreError> {
+    let row = event.0.row() as i64;
+    let before = effect::of_event(tx.db, row)?;
+    let own = before.iter().filter(|held| held.row >> PLACE_BITS == row);
+    let last = own.map(|held| held.row & PLACE_MAX).max();
+    // None of them is all that its event calls for any more.
+    for held in &before {
+        tx.group.under_way.is_shared(held.row);
+    }
+    let (at, event_type): (i64, Option<String>) = tx
+        .db
+        .prepare_cached("SELECT at, type FROM event WHERE seq = ?1")
+        .and_then(|mut read| read.query_row([row], |row| Ok((row.get(0)?, row.get(1)?))))
+        .map_err(sql_error)?;
+    let planning = Planning {
+        at: Time::from_micros(at),
+        row,
+        event_type: event_type.as_deref(),
+        effects,
+        from: From::Place(last.map_or(0, |last| last + 1)),
+    };
+    plan(tx, planning)?;
+    gate::settle_status(tx.db, row)
 }
 
 fn link(db: &Connection, effect: i64, event: i64) -> Result<(), StoreError> {
@@ -119,7 +180,7 @@ fn insert(
     });
     let is_born = born.is_some();
     let (record, node) = born.map_or((planned, None), |(record, node)| (record, Some(node)));
-    let event_type = planning.event.event_type.as_deref().unwrap_or_default();
+    let event_type = planning.event_type.unwrap_or_default();
     let place = match &new.order {
         None => None,
         Some(order) => Some(chain::join(tx.db, &new.name, order, event_type)?),
@@ -144,7 +205,7 @@ fn insert(
         after: Vec::new(),
         place,
         ended: None,
-        alone: planning.event.effects.len() == 1,
+        alone: planning.effects.len() == 1 && planning.from == From::Birth,
     };
     if may_wait {
         // What comes after others gets its gate when all of the plan is there.
@@ -153,7 +214,11 @@ fn insert(
             false => Gate::Waiting,
         };
     }
-    write_new(tx.db, &held, new)?;
+    let joined = match planning.from {
+        From::Birth => None,
+        From::Place(_) => Some(tx.group.give_joined()),
+    };
+    write_new(tx.db, &held, new, joined)?;
     tx.group.take(new.key_hash, row);
     let claim = is_born.then(|| Claimed {
         effect: held.effect.clone(),
@@ -163,16 +228,21 @@ fn insert(
     Ok(claim)
 }
 
-fn write_new(db: &Connection, held: &Held, new: &NewEffect) -> Result<(), StoreError> {
+fn write_new(
+    db: &Connection,
+    held: &Held,
+    new: &NewEffect,
+    joined: Option<i64>,
+) -> Result<(), StoreError> {
     let record = &held.effect.record;
     let order = held.effect.order.as_ref();
     let place: Option<&InChain> = held.place.as_ref();
     db.prepare_cached(
         "INSERT INTO effect (seq, at, name, key, key_hash, lane, attempts_max, repeat, state, generation, attempts,
              pass_from, fence, lease_until, next_at, started, ambiguous, skip, node, started_at, gate,
-             chain, entity, serial, version, life_step, snapshot, review, ended_by, released)
+             chain, entity, serial, version, life_step, snapshot, review, ended_by, released, joined)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 1, ?10, 0, ?11, ?12, ?13, ?14, 0, NULL, ?15, ?16, ?17,
-             ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26)",
+             ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27)",
     )
     .and_then(|mut insert| {
         insert.execute(params![
@@ -202,6 +272,7 @@ fn write_new(db: &Connection, held: &Held, new: &NewEffect) -> Result<(), StoreE
             order.map(|order| order.review),
             place.and_then(|place| place.ended_by.as_deref()),
             place.map(|place| place.released),
+            joined,
         ])
     })
     .map_err(sql_error)?;

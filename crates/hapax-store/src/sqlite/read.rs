@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use super::accept::event_id;
 use super::index::{KeyIndex, Latest};
 use super::open::{self, Paths};
-use super::{effect, sql_error};
+use super::{conflict, effect, run, sql_error};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::nouns::{
     Delivery, Event, EventDetail, EventFilter, Listed, PAGE_MAX, Page, PageFrom, Payload,
@@ -119,8 +119,32 @@ fn count_deliveries(event: &mut Event, latest: Option<Latest>) {
 }
 
 /// The row of an id, if the id is one of ours.
-fn row_of(id: EventId) -> i64 {
+pub(super) fn row_of(id: EventId) -> i64 {
     id.0.row() as i64
+}
+
+/// Is there an event of this id? A row number alone does not make an id: the time has to be the row's too.
+pub(super) fn is_there(db: &Connection, id: EventId) -> Result<bool, StoreError> {
+    let at: Option<i64> = db
+        .prepare_cached("SELECT at FROM event WHERE seq = ?1")
+        .and_then(|mut read| read.query_row([row_of(id)], |row| row.get(0)).optional())
+        .map_err(sql_error)?;
+    Ok(at.is_some_and(|at| event_id(Time::from_micros(at), row_of(id)) == id))
+}
+
+/// The bytes of a delivery that brought another body.
+pub(super) fn conflict_body(
+    db: &Connection,
+    index: &KeyIndex,
+    id: EventId,
+    delivery: u32,
+) -> Result<Option<Bytes>, StoreError> {
+    let latest = index.latest(row_of(id))?.unwrap_or_default();
+    let db = &db.unchecked_transaction().map_err(sql_error)?;
+    match is_there(db, id)? {
+        true => conflict::body(db, latest, delivery),
+        false => Ok(None),
+    }
 }
 
 /// One event with all that hangs on it.
@@ -152,6 +176,7 @@ pub(super) fn event(
         event,
         deliveries,
         effects,
+        runs: run::of_event(db, row_of(id))?,
     }))
 }
 
@@ -173,6 +198,8 @@ fn first_delivery(db: &Connection, id: EventId, event: &Event) -> Result<Deliver
         proof,
         body_hash: event.body_hash,
         conflict: false,
+        number: 0,
+        decided: None,
     })
 }
 
@@ -183,10 +210,10 @@ fn later_deliveries(db: &Connection, latest: Option<Latest>) -> Result<Vec<Deliv
     while let Some(at) = next {
         let found = db
             .prepare_cached(
-                "SELECT scheme, secret_index, signed_at, remote, at, outcome, body_hash, conflict, previous
+                "SELECT scheme, secret_index, signed_at, remote, at, outcome, body_hash, conflict, n, decided, promoted, previous
                  FROM delivery WHERE seq = ?1",
             )
-            .and_then(|mut read| read.query_row([at], |row| Ok((to_delivery(row)?, row.get(8)?))).optional())
+            .and_then(|mut read| read.query_row([at], |row| Ok((to_delivery(row)?, row.get(11)?))).optional())
             .map_err(sql_error)?;
         let Some((delivery, previous)) = found else {
             break;
@@ -205,6 +232,8 @@ fn to_delivery(row: &Row<'_>) -> rusqlite::Result<Delivery> {
         proof: to_proof(row, 0)?,
         body_hash: BodyHash::from_bytes(row.get(6)?),
         conflict: row.get(7)?,
+        number: conflict::number(row.get(8)?),
+        decided: conflict::decision(row.get(9)?, row.get(10)?),
     })
 }
 

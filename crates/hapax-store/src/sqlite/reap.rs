@@ -138,10 +138,14 @@ fn delete_event(tx: &mut Tx<'_>, candidate: &Candidate) -> Result<(), StoreError
             .map_err(sql_error)?;
     }
     tx.db
+        .prepare_cached("DELETE FROM run WHERE event = ?1")
+        .and_then(|mut delete| delete.execute([candidate.row]))
+        .map_err(sql_error)?;
+    tx.db
         .prepare_cached("DELETE FROM event WHERE seq = ?1")
         .and_then(|mut delete| delete.execute([candidate.row]))
         .map_err(sql_error)?;
-    tx.group.forget(candidate.key, candidate.row);
+    tx.group.forget_event(candidate.key, candidate.row);
     effects.iter().try_for_each(|held| delete_effect(tx, held))
 }
 

@@ -54,7 +54,9 @@ CREATE TABLE delivery (
     secret_index INTEGER,
     signed_at    INTEGER,
     remote       TEXT,
-    body         BLOB                     -- of a conflict, up to a limit
+    body         BLOB,                    -- of a conflict, up to a limit
+    decided      INTEGER,                 -- of a conflict: 0 acknowledged, 1 promoted; NULL: nobody has decided
+    promoted     BLOB                     -- the id of the event that it became
 ) STRICT;
 
 -- What this file is: its id, and the epoch that rises at every start.
@@ -91,6 +93,7 @@ CREATE TABLE effect (
     node          TEXT,                   -- of the latest claim
     started_at    INTEGER,                -- of the attempt under way
     gate          INTEGER NOT NULL,       -- 0: may be claimed, as far as others are concerned
+    joined        INTEGER,                -- its number among those whose event was there before them; NULL: planned with it
     after         BLOB,                   -- effect.seq of those that come first, 8 bytes each; NULL: none
     last_fence    INTEGER,                -- of the latest attempt that has ended, as all last_: the columns of `attempt`
     last_generation INTEGER,
@@ -127,6 +130,9 @@ CREATE INDEX effect_held ON effect (lease_until) WHERE state = 1;
 CREATE INDEX effect_unended ON effect (state, seq) WHERE (state = 0 OR state = 3 OR state = 4);
 -- For order: those of an entity that have not ended.
 CREATE INDEX effect_chain ON effect (chain, seq) WHERE chain IS NOT NULL AND (state = 0 OR state = 1 OR state = 3);
+
+-- For the key index: it reads the keys of effects with their events, and of those that came later by this.
+CREATE INDEX effect_joined ON effect (joined) WHERE joined IS NOT NULL;
 
 -- What is known of an entity, for one effect name: born with the first of its effects and gone with the last.
 CREATE TABLE chain (
@@ -171,4 +177,73 @@ CREATE TABLE attempt (
     late_outcome INTEGER,
     late_detail  INTEGER,
     PRIMARY KEY (effect, fence)
+) STRICT, WITHOUT ROWID;
+
+-- Passes over an event that somebody asked for.
+CREATE TABLE run (
+    event    INTEGER NOT NULL,            -- event.seq
+    n        INTEGER NOT NULL,            -- in the order in which they were asked for
+    id       BLOB    NOT NULL,
+    kind     INTEGER NOT NULL,
+    actor    TEXT    NOT NULL,
+    reason   TEXT    NOT NULL,
+    at       INTEGER NOT NULL,
+    parent   BLOB    NOT NULL,            -- run.id, or the event's initial run
+    snapshot BLOB,                        -- what the source of truth said
+    PRIMARY KEY (event, n)
+) STRICT, WITHOUT ROWID;
+
+-- Who decided what. Each hash covers the record and the hash before it; nothing is ever changed or deleted here.
+CREATE TABLE audit (
+    seq         INTEGER PRIMARY KEY,
+    at          INTEGER NOT NULL,
+    actor       TEXT    NOT NULL,
+    action      TEXT    NOT NULL,
+    subject     TEXT    NOT NULL,
+    reason      TEXT    NOT NULL,
+    detail      TEXT    NOT NULL,
+    previous    BLOB    NOT NULL,
+    hash        BLOB    NOT NULL,
+    event       BLOB,                     -- the id of the event that it was a command about
+    request     BLOB,                     -- the hash of who asked and their Idempotency-Key
+    fingerprint BLOB                      -- the hash of what was asked
+) STRICT;
+CREATE INDEX audit_event ON audit (event, seq) WHERE event IS NOT NULL;
+CREATE UNIQUE INDEX audit_request ON audit (request) WHERE request IS NOT NULL;
+
+CREATE TABLE token (
+    id           BLOB    PRIMARY KEY,
+    name         TEXT    NOT NULL,
+    role         INTEGER NOT NULL,
+    app          TEXT,
+    hash         BLOB    NOT NULL,        -- of its secret
+    created_at   INTEGER NOT NULL,
+    expires_at   INTEGER,
+    last_used_at INTEGER,
+    revoked_at   INTEGER
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX token_name ON token (name) WHERE revoked_at IS NULL;
+
+-- Replays of many events. The columns from `source` to `until` are its filter; what is NULL does not narrow.
+CREATE TABLE replay (
+    id         BLOB    PRIMARY KEY,
+    source     TEXT,
+    type       TEXT,
+    status     INTEGER,
+    key        TEXT,
+    entity     TEXT,
+    since      INTEGER,
+    until      INTEGER,
+    actor      TEXT    NOT NULL,
+    reason     TEXT    NOT NULL,
+    created_at INTEGER NOT NULL,
+    dry_run    INTEGER NOT NULL,
+    rate       INTEGER,
+    state      INTEGER NOT NULL,
+    after      BLOB,                      -- the id of the last event that was looked at
+    total      INTEGER NOT NULL,
+    done       INTEGER NOT NULL,
+    skipped    INTEGER NOT NULL,
+    blocked    INTEGER NOT NULL,
+    failed     INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;

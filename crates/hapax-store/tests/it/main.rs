@@ -6,6 +6,7 @@ mod postgres;
 mod postgres_effects;
 mod postgres_faults;
 mod postgres_nodes;
+mod postgres_operate;
 mod postgres_order;
 mod postgres_pooler;
 mod postgres_schema;

@@ -63,7 +63,9 @@ fn postgres_agrees_with_the_model() {
                 .block_on(async { (open_with(&database, &dial).await, database.client().await) });
             let fresh = || async {
                 let empty = "TRUNCATE hapax.event, hapax.identity, hapax.payload, hapax.delivery, hapax.effect,
-                    hapax.queue, hapax.effect_link, hapax.attempt, hapax.chain, hapax.snapshot";
+                    hapax.queue, hapax.effect_link, hapax.attempt, hapax.chain, hapax.snapshot, hapax.run, hapax.audit, hapax.token,
+                    hapax.replay;
+                    UPDATE hapax.audit_head SET seq = 0, hash = decode(repeat('00', 32), 'hex')";
                 client.batch_execute(empty).await.expect("the server obeys");
                 store.clone()
             };

@@ -9,11 +9,15 @@ use std::time::Duration;
 
 use hapax_ledger::effect::Repeat;
 use hapax_ledger::event::EventStatus;
-use hapax_store::conformance::sample::{Subject, accept, accept_one, all, at, detail, reap_all};
+use hapax_ledger::key::{KeyHash, KeyKind};
+use hapax_store::conformance::operator::{carried, log};
+use hapax_store::conformance::sample::{
+    KEEP, Subject, accept, accept_one, all, at, detail, reap_all,
+};
 use hapax_store::conformance::worker::{
     LEASE, SETTLED, START, calling_for, claim_as, done, planned,
 };
-use hapax_store::nouns::Receipted;
+use hapax_store::nouns::{Decision, OwnClaim, OwnClaimed, Receipted};
 use hapax_store::postgres::{Options, PostgresStore};
 use tempfile::TempDir;
 use tokio::time::timeout;
@@ -235,5 +239,41 @@ fn nodes_behind_a_pooler_claim_settle_and_reap() {
         }
         let reaped = reap_all(&nodes[1], at(1_000_000_000)).await;
         assert_eq!((reaped.payloads, reaped.identities), (4, 4));
+    });
+}
+
+/// E1, J1: nodes that share sessions decide, claim for themselves and keep one log.
+#[test]
+fn nodes_behind_a_pooler_decide_and_write_it_down() {
+    with_database(|database| async move {
+        let Some(pooler) = Pooler::start(&database).await else {
+            return;
+        };
+        let nodes = [pooler.node(&database).await, pooler.node(&database).await];
+        let new = calling_for("k", vec![planned("e", "1", Repeat::Converges)]);
+        let event = accept_one(&nodes[0], "a", at(0), new).await.event;
+        let deciding = (0..20).map(|n| {
+            let node = nodes[n % 2].clone();
+            async move {
+                carried(&node, event, Decision::Retry).await;
+                let claim = OwnClaim {
+                    event: Some(event),
+                    name: "mine".into(),
+                    key: n.to_string(),
+                    key_hash: KeyHash::of(KeyKind::Effect, "mine", &n.to_string()),
+                    repeat: Repeat::Keyed,
+                    actor: "shop".into(),
+                    lease: LEASE,
+                    at: at(0),
+                    keep: KEEP,
+                };
+                let claimed = node.claim_own(claim).await.expect("the store claims");
+                assert!(matches!(claimed, OwnClaimed::Claimed { .. }));
+            }
+        });
+        all(deciding).await;
+        assert_eq!(log(&nodes[0]).await.len(), 20);
+        let found = detail(&nodes[1], event).await;
+        assert_eq!((found.runs.len(), found.effects.len()), (20, 21));
     });
 }

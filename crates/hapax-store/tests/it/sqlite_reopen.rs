@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use hapax_ledger::effect::Repeat;
 use hapax_ledger::id::EventId;
-use hapax_store::conformance::sample::{accept, at, detail};
+use hapax_ledger::key::{KeyHash, KeyKind};
+use hapax_store::conformance::operator::{carried, log};
+use hapax_store::conformance::sample::{KEEP, accept, at, detail};
 use hapax_store::conformance::worker::{
-    SETTLED, accept_effects, claim_one, done, planned, serial, start_one,
+    LEASE, SETTLED, accept_effects, claim_one, done, planned, serial, start_one,
 };
-use hapax_store::nouns::{NewEffect, Receipted};
+use hapax_store::nouns::{ConflictDecision, Decision, NewEffect, OwnClaim, OwnClaimed, Receipted};
 use hapax_store::{Store, StoreErrorKind};
 
 use crate::sqlite::{open, open_as};
@@ -181,6 +183,64 @@ fn a_restart_keeps_the_order_of_effects() {
     });
     with_store(folder.path(), async |store| {
         assert_eq!(claim_one(&store).await.key, "2");
+    });
+}
+
+/// D6: an effect that joined its event late is known after a crash that took the index's latest writes.
+#[test]
+fn an_index_from_before_an_effect_joined_catches_up() {
+    let (folder, old) = two_folders();
+    let event = with_store(folder.path(), async |store| {
+        accept_effects(&store, "k", vec![]).await.event
+    });
+    let claim = OwnClaim {
+        event: Some(event),
+        name: "ship".into(),
+        key: "1".into(),
+        key_hash: KeyHash::of(KeyKind::Effect, "ship", "1"),
+        repeat: Repeat::Once,
+        actor: "shop".into(),
+        lease: LEASE,
+        at: at(0),
+        keep: KEEP,
+    };
+    let first = with_store(folder.path(), async |store| {
+        copy(folder.path(), old.path(), true);
+        let claimed = store.claim_own(claim.clone()).await;
+        let Ok(OwnClaimed::Claimed { effect, fence }) = claimed else {
+            panic!("it is free: {claimed:?}");
+        };
+        let moved = store.advance(effect, fence, SETTLED).await;
+        moved.expect("the store moves");
+        effect
+    });
+    copy(old.path(), folder.path(), true);
+    with_store(folder.path(), async |store| {
+        let told = store.claim_own(claim).await.expect("the store claims");
+        let (effect, result) = (first, None);
+        assert_eq!(told, OwnClaimed::Done { effect, result });
+        assert_eq!(detail(&store, event).await.effects.len(), 1);
+    });
+}
+
+/// E1, J1: what was decided is there after a restart, and the chain goes on.
+#[test]
+fn a_restart_keeps_what_was_decided() {
+    let (folder, _) = two_folders();
+    let event = with_store(folder.path(), async |store| {
+        let event = accept(&store, at(0), "k", "A").await.event;
+        accept(&store, at(1), "k", "B").await;
+        carried(&store, event, Decision::Acknowledge { delivery: 1 }).await;
+        carried(&store, event, Decision::Retry).await;
+        event
+    });
+    with_store(folder.path(), async |store| {
+        carried(&store, event, Decision::Retry).await;
+        let read = detail(&store, event).await;
+        assert_eq!(read.runs[1].parent, read.runs[0].id);
+        let decided = Some(ConflictDecision::Acknowledged);
+        assert_eq!(read.deliveries[1].decided, decided);
+        assert_eq!(log(&store).await.len(), 3);
     });
 }
 

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::client::{Answer, Client};
 use super::exit::{Exit, Failure};
 use super::list::Noun;
+use super::pages;
 
 /// The JSON of a good answer; a refusal in words otherwise. `what` is what was asked for.
 pub(super) fn expect_json(
@@ -34,9 +35,19 @@ fn refusal(client: &Client, status: u16, json: Option<&Value>, noun: Noun, what:
                 true => format!("the server at {base} does not know this HAPAX_TOKEN"),
                 false => format!("HAPAX_TOKEN is not set, and {base} asks for it"),
             };
-            let help =
-                "set HAPAX_TOKEN to the admin token; the server printed it at its first start";
+            let help = "set HAPAX_TOKEN to the admin token, which the server printed at its first start, or to one made with `hapax token create`";
             Failure::new(Exit::Failed, "H0301", text, help)
+        }
+        403 => {
+            let text = format!("{base} does not let this HAPAX_TOKEN do that: {detail}");
+            let help = "use a token with a higher role; `hapax token list` shows whose is whose";
+            Failure::new(Exit::Failed, "H0306", text, help)
+        }
+        409 => conflict(json, &detail),
+        502 => {
+            let text = format!("{base} asked in vain: {detail}");
+            let help = "nothing was changed; look at that service, and try again";
+            Failure::new(Exit::Failed, "H0315", text, help)
         }
         404 => {
             let text = format!("{base} has no {what}");
@@ -67,6 +78,21 @@ fn refusal(client: &Client, status: u16, json: Option<&Value>, noun: Noun, what:
             Failure::new(Exit::Failed, "H0410", text, help)
         }
     }
+}
+
+/// Refused by where things stand. Only codes that have a page are shown as such.
+fn conflict(json: Option<&Value>, detail: &str) -> Failure {
+    let code = json.and_then(|json| json["code"].as_str()).unwrap_or("");
+    let (exit, code, help) = match pages::find(code).map(|page| page.code) {
+        Some(code @ ("H0310" | "H0311" | "H0312" | "H0313" | "H0314")) => (
+            Exit::Refused,
+            code,
+            "`hapax events verdict ID` shows where things stand",
+        ),
+        Some(code) => (Exit::Failed, code, "nothing was done"),
+        None => (Exit::Failed, "H0410", "nothing was done"),
+    };
+    Failure::new(exit, code, detail, help)
 }
 
 /// `{"code","detail"}`, or the list of a 422: `{"detail":[{"loc","msg","type"}]}`.

@@ -4,14 +4,16 @@ use std::error::Error;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, USER_AGENT};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderName, HeaderValue, Method, Request, Uri};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::{self, connect::HttpConnector};
 use hyper_util::rt::TokioExecutor;
+use serde_json::Value;
 
 use super::exit::{Exit, Failure};
+use crate::entropy;
 
 /// The server if `HAPAX_URL` names none.
 const URL_DEFAULT: &str = "http://127.0.0.1:8080";
@@ -95,6 +97,21 @@ impl Client {
         let mut request = self.request(Method::GET, path_and_query, Bytes::new())?;
         if let Some(token) = &self.token {
             request.headers_mut().insert(AUTHORIZATION, token.clone());
+        }
+        self.send(request).await
+    }
+
+    /// Asks the API for a change, with the operator's token. Under a key of its own, so that it is carried out once.
+    pub(super) async fn post(&self, path: &str, body: &Value) -> Result<Answer, Failure> {
+        let body = Bytes::from(body.to_string());
+        let mut request = self.request(Method::POST, path, body)?;
+        let headers = request.headers_mut();
+        if let Some(token) = &self.token {
+            headers.insert(AUTHORIZATION, token.clone());
+        }
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Ok(key) = HeaderValue::try_from(hex::encode(entropy::bytes::<16>())) {
+            headers.insert(HeaderName::from_static("idempotency-key"), key);
         }
         self.send(request).await
     }

@@ -1,5 +1,6 @@
-//! `hapax effects`: list and show, through the HTTP API.
+//! `hapax effects`: look at effects and settle them by hand, through the HTTP API.
 
+use super::act::{self, Decision, Terms};
 use super::client::{Client, block_on};
 use super::exit::{Exit, Failure};
 use super::list::{self, Noun, PageArgs};
@@ -11,13 +12,27 @@ const EFFECT: Noun = Noun {
     many: "effects",
 };
 
-/// List and show effects
+/// Look at effects and settle them by hand
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Command {
     /// List effects, newest first
     List(ListArgs),
     /// Show one effect with its attempts and the events that call for it
     Show(ShowArgs),
+    /// Settle an uncertain effect by hand, or skip one that is pending or dead
+    Resolve(ResolveArgs),
+}
+
+/// Settle an uncertain effect by hand, or skip one that is pending or dead
+#[derive(Debug, clap::Args)]
+pub(super) struct ResolveArgs {
+    /// The effect's id, e.g. eff_...
+    id: String,
+    /// What became of it: it was applied, it was not (and is sent), or it does not matter any more
+    #[arg(long, value_parser = ["applied", "not_applied", "skip"])]
+    outcome: String,
+    #[command(flatten)]
+    terms: Terms,
 }
 
 /// List effects, newest first
@@ -72,6 +87,15 @@ pub(super) fn run(command: &Command) -> Result<Exit, Failure> {
                 true => output::json(&effect)?,
                 false => effects_table::effect(&effect)?,
             }
+        }
+        Command::Resolve(args) => {
+            let decision = Decision {
+                noun: EFFECT,
+                id: &args.id,
+                action: "resolve",
+                more: vec![("outcome", args.outcome.as_str().into())],
+            };
+            return act::decide(&client, &decision, &args.terms);
         }
     }
     Ok(Exit::Ok)

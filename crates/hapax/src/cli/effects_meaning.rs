@@ -22,14 +22,14 @@ const UNCERTAIN: &str = "\
 uncertain: a request left, or may have, and no definite answer came back.
 Nobody can tell whether it was applied, and a second one could apply it twice;
 so nothing more is sent. An effect with a `probe` is asked about by itself.
-Otherwise look at the target for the idempotency key; deciding by hand comes
-with a later version.";
+Otherwise look at the target for the idempotency key, and say what you found:
+`hapax effects resolve ID --outcome applied|not_applied|skip --reason WHY`.";
 
 const DEAD: &str = "\
 dead: its whole schedule was used up, and nothing more is sent. Look at what its
-attempts say, and mend the target. Where its source has
-on_duplicate_of_failed = \"retry\", the provider's next redelivery tries it again;
-doing so by hand comes with a later version.";
+attempts say, and mend the target; then `hapax events retry EVENT --reason WHY`
+tries again. Where its source has on_duplicate_of_failed = \"retry\", the
+provider's next redelivery does, too.";
 
 const WAITING: &str = "\
 waiting: others have to end first, those that `after` names or earlier ones of

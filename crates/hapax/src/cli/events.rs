@@ -1,9 +1,13 @@
-//! `hapax events`: list and show, through the HTTP API.
+//! `hapax events`: look at events and decide about them, through the HTTP API.
 
+use form_urlencoded::Serializer;
+use serde_json::{Value, json};
+
+use super::act::{self, Decision, Terms};
 use super::client::{Client, block_on};
 use super::exit::{Exit, Failure};
 use super::list::{self, Noun, PageArgs};
-use super::{events_table, output};
+use super::{events_table, output, verdict_table};
 use crate::clock;
 
 const EVENT: Noun = Noun {
@@ -11,13 +15,60 @@ const EVENT: Noun = Noun {
     many: "events",
 };
 
-/// List and show events
+/// Look at events and decide about them
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Command {
     /// List events, newest first
     List(ListArgs),
     /// Show one event with its deliveries, effects and runs
     Show(ShowArgs),
+    /// Show what happened to one event, in order
+    Timeline(ShowArgs),
+    /// Show what would happen to one event if somebody acted now
+    Verdict(VerdictArgs),
+    /// Carry out what is not done
+    Retry(RetryArgs),
+    /// Start a new run: what is done is skipped, unless it is forced
+    Replay(ReplayArgs),
+    /// Ask the source of truth, and send converging effects again with what it says
+    Reconcile(RetryArgs),
+}
+
+/// Show what would happen to one event if somebody acted now
+#[derive(Debug, clap::Args)]
+pub(super) struct VerdictArgs {
+    /// The event's id, e.g. evt_...
+    id: String,
+    /// If they did this
+    #[arg(long, default_value = "retry", value_parser = ["retry", "replay", "reconcile"])]
+    action: String,
+    /// With a replay: as if this effect were sent again (may be given several times)
+    #[arg(long, value_name = "NAME")]
+    force: Vec<String>,
+    /// Write JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Carry out what is not done
+#[derive(Debug, clap::Args)]
+pub(super) struct RetryArgs {
+    /// The event's id, e.g. evt_...
+    id: String,
+    #[command(flatten)]
+    terms: Terms,
+}
+
+/// Start a new run: what is done is skipped, unless it is forced
+#[derive(Debug, clap::Args)]
+pub(super) struct ReplayArgs {
+    /// The event's id, e.g. evt_...
+    id: String,
+    /// Send this effect again although it is done, as a new generation (may be given several times)
+    #[arg(long, value_name = "NAME")]
+    force: Vec<String>,
+    #[command(flatten)]
+    terms: Terms,
 }
 
 /// List events, newest first
@@ -77,6 +128,48 @@ pub(super) fn run(command: &Command) -> Result<Exit, Failure> {
                 false => events_table::event(&event)?,
             }
         }
+        Command::Timeline(args) => {
+            let told = block_on(list::part(&client, EVENT, &args.id, "/timeline"))?;
+            match args.json {
+                true => output::json(&told)?,
+                false => events_table::timeline(&told)?,
+            }
+        }
+        Command::Verdict(args) => verdict(&client, args)?,
+        Command::Retry(args) => return act(&client, "retry", &args.id, None, &args.terms),
+        Command::Reconcile(args) => return act(&client, "reconcile", &args.id, None, &args.terms),
+        Command::Replay(args) => {
+            let force = Some(json!(args.force));
+            return act(&client, "replay", &args.id, force, &args.terms);
+        }
     }
     Ok(Exit::Ok)
+}
+
+fn verdict(client: &Client, args: &VerdictArgs) -> Result<(), Failure> {
+    let mut query = Serializer::new(String::new());
+    query.append_pair("action", &args.action);
+    query.extend_pairs(args.force.iter().map(|name| ("force", name)));
+    let rest = format!("/verdict?{}", query.finish());
+    let verdict = block_on(list::part(client, EVENT, &args.id, &rest))?;
+    match args.json {
+        true => output::json(&verdict),
+        false => output::data(&verdict_table::text(&verdict)),
+    }
+}
+
+fn act(
+    client: &Client,
+    action: &str,
+    id: &str,
+    force: Option<Value>,
+    terms: &Terms,
+) -> Result<Exit, Failure> {
+    let decision = Decision {
+        noun: EVENT,
+        id,
+        action,
+        more: force.map(|force| ("force", force)).into_iter().collect(),
+    };
+    act::decide(client, &decision, terms)
 }

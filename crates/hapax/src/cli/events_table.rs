@@ -29,8 +29,9 @@ const LIST_STEPS: [Step; 6] = [
     Step::Drop("SEEN"),
 ];
 
-const DELIVERIES: [Column; 7] = [
+const DELIVERIES: [Column; 8] = [
     ("at", "AT"),
+    ("number", "N"),
     ("outcome", "OUTCOME"),
     ("conflict", "CONFLICT"),
     ("scheme", "SCHEME"),
@@ -48,6 +49,19 @@ const RUNS: [Column; 5] = [
     ("reason", "REASON"),
     ("at", "AT"),
 ];
+
+const TIMELINE: [Column; 4] = [
+    ("at", "AT"),
+    ("kind", "KIND"),
+    ("actor", "WHO"),
+    ("text", "WHAT"),
+];
+
+/// What happened to an event. On a terminal, sentences are cut to its width.
+pub(super) fn timeline(told: &Value) -> Result<(), Failure> {
+    let table = table_of(&TIMELINE, members(&told["data"]));
+    rows::list(told, "entries", table, &[Step::Drop("WHO")])
+}
 
 /// A list of events.
 pub(super) fn list(page: &Value) -> Result<(), Failure> {

@@ -132,9 +132,24 @@ pub(super) async fn list(
     }
 }
 
+/// The path of one thing.
+pub(super) fn one(noun: Noun, id: &str) -> String {
+    let id: String = form_urlencoded::byte_serialize(id.as_bytes()).collect();
+    format!("/api/v1/{}/{id}", noun.one)
+}
+
 /// One thing with all that hangs on it.
 pub(super) async fn show(client: &Client, noun: Noun, id: &str) -> Result<Value, Failure> {
-    let id: String = form_urlencoded::byte_serialize(id.as_bytes()).collect();
-    let answer = client.get(&format!("/api/v1/{}/{id}", noun.one)).await?;
+    part(client, noun, id, "").await
+}
+
+/// A part of one thing: what stands behind its path.
+pub(super) async fn part(
+    client: &Client,
+    noun: Noun,
+    id: &str,
+    rest: &str,
+) -> Result<Value, Failure> {
+    let answer = client.get(&format!("{}{rest}", one(noun, id))).await?;
     expect_json(client, &answer, noun, &format!("{} {id}", noun.one))
 }

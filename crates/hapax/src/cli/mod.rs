@@ -3,12 +3,16 @@
 //! - `exit`: exit codes, and failures in words
 //! - `output`, `table`: data on stdout, talk on stderr, tables that fit
 //! - `client`: the HTTP client of the commands that ask a running server
+//! - `act`: decisions: what would happen is shown, and somebody says yes
 //! - `list`, `rows`: what commands that show the ledger have in common: pages, filters, rows of JSON as tables
 //!
 //! **Invariant**: data goes to stdout and talk to stderr; an exit code means the same for every command; what a
 //! command can do to a running server, the HTTP API can do too.
 
+mod act;
 mod answer;
+mod audit;
+mod audit_chain;
 mod check;
 mod client;
 mod effects;
@@ -20,14 +24,18 @@ mod exit;
 mod explain;
 mod headers;
 mod init;
+mod keys;
 mod list;
 mod output;
 mod pages;
+mod replay;
 mod rows;
 mod sample;
 mod send;
 mod serve;
 mod table;
+mod token;
+mod verdict_table;
 mod verify;
 
 use std::process::ExitCode;
@@ -60,12 +68,24 @@ enum Command {
     Send(send::Args),
     /// Say whether a captured request verifies, and if not, why
     Verify(verify::Args),
-    /// List and show events
+    /// Look at events and decide about them
     #[command(subcommand)]
     Events(events::Command),
-    /// List and show effects
+    /// Look at effects and settle them by hand
     #[command(subcommand)]
     Effects(effects::Command),
+    /// Replay many events by filter
+    #[command(subcommand)]
+    Replay(replay::Command),
+    /// Create, list and revoke API tokens
+    #[command(subcommand)]
+    Token(token::Command),
+    /// Read and verify the audit log
+    #[command(subcommand)]
+    Audit(audit::Command),
+    /// Duplicate forensics: what the ledger tells about the keys of sources
+    #[command(subcommand)]
+    Keys(keys::Command),
     /// Show the page of an error code
     Explain(explain::Args),
 }
@@ -91,6 +111,10 @@ pub fn main() -> ExitCode {
         Command::Verify(args) => verify::run(&args),
         Command::Events(command) => events::run(&command),
         Command::Effects(command) => effects::run(&command),
+        Command::Replay(command) => replay::run(&command),
+        Command::Token(command) => token::run(&command),
+        Command::Audit(command) => audit::run(&command),
+        Command::Keys(command) => keys::run(&command),
         Command::Explain(args) => explain::run(&args),
     };
     match result {

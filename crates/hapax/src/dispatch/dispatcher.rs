@@ -8,11 +8,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use bytes::Bytes;
 use hapax_ledger::time::{Span, Time};
 use hapax_store::Store;
+use hapax_store::nouns::lane_shard;
+use http::{HeaderMap, Uri};
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinSet;
 
+use super::ask;
 use super::drift::Drift;
 use super::lane::Caps;
 use super::lanes::{Lanes, Standing};
@@ -115,6 +119,37 @@ impl Dispatcher {
         lock(&self.shared.lanes).look_at_all(clock::tick());
         self.shared.look_anew.store(true, Ordering::Relaxed);
         self.shared.work.notify_one();
+    }
+
+    /// Does this node hold the shard of this name? One node does at a time, so that work that only one should do has an owner.
+    pub fn looks_after(&self, name: &str) -> bool {
+        let shared = &self.shared;
+        let shard = lane_shard(name, shared.store.shards());
+        let until = clock::tick() + shared.lease_length() / 4;
+        lock(&shared.shards).hold(shard, until) == Hold::Ours
+    }
+
+    /// Something in these lanes can be claimed now: a command set it free.
+    pub fn opened(&self, lanes: &[Arc<str>]) {
+        if !lanes.is_empty() {
+            let now = self.shared.drift.theirs(clock::tick());
+            let opened = lanes.iter().map(|lane| (lane.clone(), now));
+            self.shared.hear(opened.collect::<Vec<_>>());
+        }
+    }
+
+    /// Asks an operator's own service for the state of something: the bytes, or why there are none.
+    ///
+    /// # Errors
+    /// Says in a few words why there is no snapshot.
+    pub async fn snapshot(
+        &self,
+        url: Uri,
+        headers: HeaderMap,
+        timeout: Duration,
+    ) -> Result<Bytes, String> {
+        let get = ask::get(url, headers, timeout);
+        ask::snapshot(&self.shared.sender.send(get).await)
     }
 
     /// Carries effects out until told to stop, then lets what is under way end.

@@ -1,10 +1,12 @@
 //! Answers, and problems with a code, what happened, and what to do next.
 
 use bytes::Bytes;
+use hapax_store::StoreErrorKind;
 use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::{Response, StatusCode};
 use http_body_util::Full;
 use serde::Serialize;
+use serde_json::Value;
 
 /// A whole answer.
 pub type Answer = Response<Full<Bytes>>;
@@ -55,19 +57,59 @@ problems! {
     REAPED = GONE, "H0304", "the bytes of this event have been deleted; its identity is kept";
     /// Wrong verb.
     METHOD = METHOD_NOT_ALLOWED, "H0305", "this path does not answer that method";
+    /// The token may not.
+    FORBIDDEN = FORBIDDEN, "H0306", "this token's role does not allow that";
+    /// A token of one app asks about something else.
+    OTHER_APP = FORBIDDEN, "H0306", "this token is for one app, and this is not about it";
+    /// The `Idempotency-Key` cannot be read.
+    BAD_KEY = BAD_REQUEST, "H0307", "the Idempotency-Key cannot be used";
+    /// The `Idempotency-Key` came with another request.
+    KEY_REUSED = CONFLICT, "H0308", "this Idempotency-Key came with another request before; nothing was done";
+    /// A person has to decide first.
+    NEEDS_DECISION = CONFLICT, "H0310", "a person has to decide something first; the verdict says what";
+    /// The ledger is not what `ifRevision` says.
+    MOVED = CONFLICT, "H0311", "the ledger has moved since that revision; the verdict is the new one";
+    /// The effect's state does not allow it.
+    NOT_NOW = CONFLICT, "H0312", "where the effect stands does not allow that";
+    /// The event waits for nobody.
+    NOT_HELD = CONFLICT, "H0313", "the event does not wait for a person";
+    /// No conflict, or a decided one.
+    NO_CONFLICT = CONFLICT, "H0314", "that delivery brought no other body, or somebody has decided about it";
+    /// The source of truth does not answer.
+    NO_TRUTH = BAD_GATEWAY, "H0315", "the source of truth could not be asked; nothing was changed";
+    /// There is nobody to ask.
+    NO_RECONCILE = CONFLICT, "H0316", "the event's source has no `reconcile` in the config";
+    /// The plan cannot be made.
+    NO_PLAN = CONFLICT, "H0317", "the event cannot be planned with the current config";
+    /// Another token has this name.
+    NAME_TAKEN = CONFLICT, "H0318", "another token has this name";
+    /// The claim is somebody else's by now. The code is a word: programs choose by it.
+    STALE_FENCE = CONFLICT, "stale_fence", "the claim is not yours any more (hapax explain H0319)";
+    /// Hapax carries it out, or nobody may.
+    NOT_YOURS = CONFLICT, "H0320", "an effect of this name is not for your own code";
+    /// Nothing to cancel.
+    NOT_RUNNING = CONFLICT, "H0321", "the replay is not running any more";
 }
 
 #[derive(Serialize)]
 struct ProblemBody<'a> {
     code: &'a str,
     detail: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verdict: Option<Value>,
 }
 
 /// Says what went wrong.
 pub fn problem(problem: Problem) -> Answer {
+    explained(problem, problem.detail, None)
+}
+
+/// Says what went wrong in words of its own, and where things stand.
+pub fn explained(problem: Problem, detail: &str, verdict: Option<Value>) -> Answer {
     let body = ProblemBody {
         code: problem.code,
-        detail: problem.detail,
+        detail,
+        verdict,
     };
     let mut answer = json(problem.status, &body);
     if problem.status == StatusCode::SERVICE_UNAVAILABLE {
@@ -99,4 +141,16 @@ pub fn with_type(status: StatusCode, content_type: &str, body: impl Into<Bytes>)
         answer.headers_mut().insert(CONTENT_TYPE, value);
     }
     answer
+}
+
+/// What whoever asked may conclude when the store fails.
+pub fn failed(kind: StoreErrorKind) -> Problem {
+    match kind {
+        StoreErrorKind::Unavailable | StoreErrorKind::Corrupt | StoreErrorKind::Incompatible => {
+            UNAVAILABLE
+        }
+        StoreErrorKind::Full => FULL,
+        StoreErrorKind::Overloaded => OVERLOADED,
+        StoreErrorKind::CommitUnknown => COMMIT_UNKNOWN,
+    }
 }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::{Bytes, BytesMut};
-use hapax_store::StoreErrorKind;
 use hapax_store::nouns::{Receipt, Receipted};
 use http::{Request, StatusCode};
 use http_body_util::BodyExt;
@@ -104,7 +103,7 @@ impl Intake {
             Verdict::WrongMethod => wrong_method(),
             Verdict::Handshake(handshake) => shake(handshake),
             Verdict::Refused => problem(answer::REFUSED),
-            Verdict::Failed(kind) => problem(failed(kind)),
+            Verdict::Failed(kind) => problem(answer::failed(kind)),
         };
         self.metrics.accept_took(clock::since(started));
         answer
@@ -232,15 +231,4 @@ fn shake(handshake: hapax_verify::provider::HandshakeAnswer) -> Answer {
         }
     }
     answer
-}
-
-fn failed(kind: StoreErrorKind) -> Problem {
-    match kind {
-        StoreErrorKind::Unavailable | StoreErrorKind::Corrupt | StoreErrorKind::Incompatible => {
-            answer::UNAVAILABLE
-        }
-        StoreErrorKind::Full => answer::FULL,
-        StoreErrorKind::Overloaded => answer::OVERLOADED,
-        StoreErrorKind::CommitUnknown => answer::COMMIT_UNKNOWN,
-    }
 }

@@ -21,6 +21,9 @@ use crate::dispatch::{Dispatcher, Parts, Sender, Settings, Targets};
 use crate::inbox::Inbox;
 use crate::inbox::receive::Sources;
 use crate::metrics::Metrics;
+use crate::operate::Operator;
+use crate::operate::replays::Replays;
+use crate::operate::tokens::Tokens;
 use crate::{clock, entropy};
 
 /// How often the reaper goes round.
@@ -63,6 +66,8 @@ pub async fn run(config: Config, reload: Reload) -> anyhow::Result<()> {
         server.metrics.clone(),
         stopping.clone(),
     ));
+    let knowing = tokio::spawn(server.api.tokens.clone().run(stopping.clone()));
+    let replaying = tokio::spawn(server.api.replays.clone().run(stopping.clone()));
     let (stop_sending, stop_soon) = watch::channel(false);
     let dispatching = tokio::spawn(server.dispatcher.clone().run(stop_soon));
     server.wait(&reload, signals).await;
@@ -70,6 +75,8 @@ pub async fn run(config: Config, reload: Reload) -> anyhow::Result<()> {
     stop.send_replace(true);
     serving.await?;
     reaping.await?;
+    knowing.await?;
+    replaying.await?;
     // Last: what was accepted until now may still go out from memory.
     stop_sending.send_replace(true);
     dispatching.await?;
@@ -193,7 +200,19 @@ impl Server {
             dispatcher.clone(),
             metrics.clone(),
         ));
-        let api = Api::new(store, inbox.clone(), metrics.clone(), token_hash);
+        let tokens = Arc::new(Tokens::new(store.clone(), token_hash));
+        if let Err(error) = tokens.refresh().await {
+            tracing::warn!(%error, "tokens could not be read; until they are, only the admin token counts");
+        }
+        let operator = Operator::new(store.clone(), inbox.clone(), dispatcher.clone());
+        let api = Api {
+            replays: Arc::new(Replays::new(store.clone(), operator.clone())),
+            operator,
+            store,
+            inbox: inbox.clone(),
+            tokens,
+            metrics: metrics.clone(),
+        };
         let doors = Arc::new(Doors {
             intake: Intake::new(inbox.clone(), metrics.clone(), config.limits.clone()),
             router: api::router(api.clone()),
@@ -234,7 +253,7 @@ impl Server {
             || config.limits != self.doors.limits;
         if config.admin_token.is_some() {
             match admin_token(&config, &*self.api.store).await {
-                Ok(hash) => self.api.set_token_hash(hash),
+                Ok(hash) => self.api.tokens.set_admin(hash),
                 Err(error) => {
                     tracing::error!(%error, "the admin token could not be changed; the old one stays")
                 }

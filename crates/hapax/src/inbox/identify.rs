@@ -5,7 +5,9 @@
 
 use bytes::Bytes;
 use hapax_ledger::event::KeyOrigin;
-use hapax_ledger::extract::{BodyFormat, ExtractError, Extracted, HeaderLookup, split_batch};
+use hapax_ledger::extract::{
+    BodyFormat, ExtractError, Extracted, HeaderLookup, NoHeaders, split_batch,
+};
 use hapax_ledger::fingerprint::compare_hash;
 use hapax_ledger::key::{BodyHash, KeyHash, KeyKind};
 use hapax_ledger::ladder::{Derived, body_key};
@@ -78,6 +80,45 @@ pub fn identify(
             }
             all
         }
+    }
+}
+
+/// What is known of an event whose bytes are read once more.
+#[derive(Clone, Copy, Debug)]
+pub struct Known<'a> {
+    /// The key it has.
+    pub key: &'a str,
+    /// The rung that gave it.
+    pub key_origin: KeyOrigin,
+    /// The content type it came with.
+    pub content_type: Option<&'a str>,
+    /// When it is read.
+    pub at: Time,
+}
+
+/// An event from bytes that are kept, with the config as it is now, under a key that it has already. The headers it came
+/// with are not kept: what the config asks of them is missing.
+pub fn again(source: &Source, known: &Known<'_>, body: &Bytes) -> NewEvent {
+    let request = Request {
+        source,
+        headers: &NoHeaders,
+        content_type: known.content_type,
+        at: known.at,
+    };
+    let format = match (source.reads_body, &source.batch) {
+        (false, _) => BodyFormat::Opaque,
+        // An element of a batch is JSON, whatever it begins with.
+        (true, Some(_)) => BodyFormat::Json,
+        (true, None) => format_of(body),
+    };
+    let key = Derived::Key {
+        text: known.key.to_owned(),
+        origin: known.key_origin,
+        fell: Vec::new(),
+    };
+    match source.fields.extract(format, body, &NoHeaders) {
+        Ok(extracted) => request.event(&extracted, key, body.clone(), BodyHash::of(body)),
+        Err(error) => request.unreadable(body.clone(), key, &error.to_string()),
     }
 }
 
@@ -173,13 +214,27 @@ impl<H: HeaderLookup> Request<'_, H> {
 
     /// Authentic but unusable: kept under the hash of its bytes.
     fn review(&self, body: Bytes, why: &str) -> Identified {
+        let key = Derived::Key {
+            text: body_key(BodyHash::of(&body)),
+            origin: KeyOrigin::Body,
+            fell: Vec::new(),
+        };
+        Identified {
+            events: vec![self.unreadable(body, key, why)],
+            fell: 0,
+        }
+    }
+
+    /// The same under any key.
+    fn unreadable(&self, body: Bytes, key: Derived, why: &str) -> NewEvent {
         let body_hash = BodyHash::of(&body);
-        let key = body_key(body_hash);
-        let event = NewEvent {
+        let key_origin = key.origin();
+        let key = key.text().to_owned();
+        NewEvent {
             event_type: None,
             key_hash: KeyHash::of(KeyKind::Identity, self.source.name(), &key),
             key,
-            key_origin: KeyOrigin::Body,
+            key_origin,
             content_type: self.content_type.map(str::to_owned),
             body_hash,
             compare_hash: body_hash,
@@ -195,10 +250,6 @@ impl<H: HeaderLookup> Request<'_, H> {
             }),
             on_failed: OnFailed::Link,
             effects: Vec::new(),
-        };
-        Identified {
-            events: vec![event],
-            fell: 0,
         }
     }
 }

@@ -16,6 +16,7 @@ mod effects;
 mod errors;
 mod faults;
 mod inbox;
+mod operate;
 mod plan;
 mod program;
 mod provisioning;

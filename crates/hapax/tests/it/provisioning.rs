@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::support::client::Connection;
 use crate::support::clock::until;
+use crate::support::example::example;
 use crate::support::lots::Lots;
 use crate::support::sender::{SECRET, Sender};
 use crate::support::server::{Server, TOKEN};
@@ -34,7 +35,7 @@ struct Services {
 
 impl Services {
     fn start() -> Services {
-        let mut child = Command::new(example())
+        let mut child = Command::new(example("provisioning"))
             .args(["127.0.0.1:0", "--flaky"])
             .stdout(Stdio::piped())
             .spawn()
@@ -67,28 +68,6 @@ impl Drop for Services {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// The example's program. `cargo test` and nextest build it with the tests; if only this test was built, it is built now.
-fn example() -> PathBuf {
-    let folder = Path::new(env!("CARGO_BIN_EXE_hapax"))
-        .parent()
-        .expect("the build's folder");
-    let program = folder.join("examples/provisioning");
-    if !program.exists() {
-        let built = Command::new(env!("CARGO"))
-            .args([
-                "build",
-                "--quiet",
-                "--package",
-                "hapax",
-                "--example",
-                "provisioning",
-            ])
-            .status();
-        assert!(built.expect("cargo runs").success(), "the example builds");
-    }
-    program
 }
 
 /// The example's own config, with its addresses made free ones and its lease short.

@@ -11,11 +11,12 @@ use hapax_ledger::order::ReviewWhy;
 use hapax_ledger::time::{Span, Time};
 use hapax_ledger::transition::{Did, Resolution, Resolver};
 
-use super::super::sample::{Dial, Subject, at};
+use super::super::sample::{Dial, at};
 use super::super::worker::{claim_lanes, names, rescued};
 use super::Pair;
+use super::naming::plain;
 use super::sketch::{EffectCommand, LANES, LEASE};
-use crate::nouns::{Advanced, Claimed, Effect, EventDetail, Move, Moved, Receipt, Receipted};
+use crate::nouns::{Advanced, Claimed, Effect, Move, Moved, Receipt, Receipted};
 
 /// A claim takes all that is due: which of them come first is only the same within a lane, and there by id.
 const EVERYTHING: u32 = 1_000;
@@ -57,7 +58,24 @@ impl Known {
         }
     }
 
-    fn id(&self, id: EffectId) -> EffectId {
+    /// The two names of one effect are known from now on.
+    pub(super) fn meet(&mut self, pair: (EffectId, EffectId)) {
+        if self.names.insert(pair.0, pair.1).is_none() {
+            self.given.push(pair);
+        }
+    }
+
+    /// Somebody holds an effect that they have started.
+    pub(super) fn hold(&mut self, theirs: EffectId, fence: Fence) {
+        let ours = self.id(theirs);
+        self.claims.push(Claim {
+            theirs,
+            ours,
+            fence,
+        });
+    }
+
+    pub(super) fn id(&self, id: EffectId) -> EffectId {
         *self
             .names
             .get(&id)
@@ -89,11 +107,11 @@ impl Pair {
 
     /// The effect as the model would name it.
     pub(super) fn named_effect(&self, effect: Effect) -> Effect {
-        Effect {
+        plain(Effect {
             id: self.effects.id(effect.id),
             event: self.named(effect.event),
             ..effect
-        }
+        })
     }
 
     /// The event's own effects as they are, then those it shares in the order of the model's ids: which of those that were
@@ -111,24 +129,7 @@ impl Pair {
     /// The receipt as the model would give it. A new event shows its own effects in plan order: that is how they are named.
     pub(super) async fn named_receipt(&mut self, theirs: Receipt, ours: &Receipt) -> Receipt {
         if theirs.sighting == Receipted::New {
-            let own = async |store: &Subject, event: EventId| -> Vec<EffectId> {
-                let detail: Option<EventDetail> =
-                    store.event(event).await.expect("the store reads");
-                let effects = detail.into_iter().flat_map(|detail| detail.effects);
-                effects
-                    .filter(|effect| effect.event == event)
-                    .map(|effect| effect.id)
-                    .collect()
-            };
-            let (new, known) = (
-                own(&self.store, theirs.event).await,
-                own(&self.model, ours.event).await,
-            );
-            assert_eq!(new.len(), known.len(), "effects planned");
-            for pair in new.into_iter().zip(known) {
-                self.effects.names.insert(pair.0, pair.1);
-                self.effects.given.push(pair);
-            }
+            self.meet_effects(theirs.event, ours.event).await;
         }
         for claimed in theirs.claims.iter().flatten() {
             self.remember(&claimed.effect);
@@ -254,7 +255,8 @@ impl Pair {
             freed.push(named);
         }
         freed.sort_by_key(|effect| effect.id);
-        assert_eq!(freed, ours.effects, "rescued");
+        let expected: Vec<Effect> = ours.effects.into_iter().map(plain).collect();
+        assert_eq!(freed, expected, "rescued");
         let elsewhere = |opened: Vec<Arc<str>>| {
             let mut lanes = names(opened);
             lanes.retain(|lane| freed.iter().all(|effect| *effect.lane != **lane));

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use super::super::sample::Subject;
 use super::super::worker::due;
+use super::naming::plain;
 use super::sketch::{LANES, NAMES};
 use super::{Pair, SOURCES};
 use crate::nouns::{Effect, EffectDetail, EffectFilter, Page, PageFrom};
@@ -75,7 +76,10 @@ impl Pair {
         let in_order = |mut detail: EffectDetail| {
             let events = &mut detail.events;
             events.get_mut(1..).unwrap_or_default().sort_unstable();
-            detail
+            EffectDetail {
+                effect: plain(detail.effect),
+                ..detail
+            }
         };
         let ours = self.model.effect(ours).await.expect("the model reads");
         assert_eq!(theirs.map(named), ours.map(in_order));
@@ -127,7 +131,8 @@ impl Pair {
             .into_iter()
             .map(|effect| self.named_effect(effect))
             .collect();
-        let mut ours = whole_list(&self.model, filter).await;
+        let ours = whole_list(&self.model, filter).await;
+        let mut ours: Vec<Effect> = ours.into_iter().map(plain).collect();
         theirs.sort_by_key(|effect| effect.id);
         ours.sort_by_key(|effect| effect.id);
         assert_eq!(theirs, ours, "list {filter:?}");

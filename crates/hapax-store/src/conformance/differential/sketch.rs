@@ -18,7 +18,7 @@ use super::looks::EffectLook;
 use crate::nouns::{Born, Move, NewEffect, Said, Settlement};
 
 pub(super) const NAMES: [&str; 2] = ["email", "ledger"];
-const REPEATS: [Repeat; 3] = [Repeat::Converges, Repeat::Keyed, Repeat::Once];
+pub(super) const REPEATS: [Repeat; 3] = [Repeat::Converges, Repeat::Keyed, Repeat::Once];
 pub(super) const LANES: [&str; 3] = ["left", "middle", "right"];
 const VERSIONS: [&str; 3] = ["9", "10", "010"];
 pub(super) const LEASE: Span = Span::from_secs(10);
@@ -123,6 +123,15 @@ pub(super) fn effect_sketch(keys: u32, ordered: f64) -> impl Strategy<Value = Ef
                 order,
             },
         )
+}
+
+impl EffectSketch {
+    pub(super) fn without_order(self) -> EffectSketch {
+        EffectSketch {
+            order: None,
+            ..self
+        }
+    }
 }
 
 fn settlement() -> impl Strategy<Value = Move> {

@@ -2,16 +2,21 @@
 
 use axum::extract::{Path, RawQuery, State};
 use axum::response::IntoResponse;
+use bytes::Bytes;
 use hapax_ledger::event::EventStatus;
 use hapax_store::StoreError;
-use hapax_store::nouns::{Delivery, Event, EventDetail, EventFilter, PayloadAnswer};
-use http::StatusCode;
+use hapax_store::nouns::{
+    ConflictDecision, Delivery, Event, EventDetail, EventFilter, PayloadAnswer,
+};
+use http::header::{CONTENT_DISPOSITION, X_CONTENT_TYPE_OPTIONS};
+use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 
 use super::Api;
 use super::effect::{self, EffectBody};
 use super::list::{self, Asked, Invalid, ListBody};
 use super::progress::{self, Progress};
+use super::run::{self, RunBody};
 use crate::clock::text as time_text;
 use crate::http::answer::{self, Answer, problem};
 
@@ -46,7 +51,7 @@ struct DetailBody {
     event: EventBody,
     deliveries: Vec<DeliveryBody>,
     effects: Vec<EffectBody>,
-    runs: [(); 0],
+    runs: Vec<RunBody>,
 }
 
 #[derive(Serialize)]
@@ -60,6 +65,11 @@ struct DeliveryBody {
     body_hash: String,
     conflict: bool,
     remote: Option<String>,
+    /// Its number, by which a conflict is named; the first is 0.
+    number: u32,
+    /// What somebody decided about another body: `acknowledged` or `promoted`.
+    decided: Option<&'static str>,
+    promoted_to: Option<String>,
 }
 
 /// `GET /event`
@@ -129,40 +139,35 @@ pub async fn body(State(api): State<Api>, Path(id): Path<String>) -> impl IntoRe
         return problem(answer::NOT_FOUND);
     };
     match api.store.payload(id).await {
-        Ok(PayloadAnswer::Kept(payload)) => {
-            let content_type = payload
-                .content_type
-                .unwrap_or_else(|| "application/octet-stream".into());
-            let mut answer = answer::with_type(StatusCode::OK, &content_type, payload.body);
-            let headers = answer.headers_mut();
-            headers.insert(
-                http::header::CONTENT_DISPOSITION,
-                http::HeaderValue::from_static("attachment"),
-            );
-            headers.insert(
-                http::header::X_CONTENT_TYPE_OPTIONS,
-                http::HeaderValue::from_static("nosniff"),
-            );
-            answer
-        }
+        Ok(PayloadAnswer::Kept(payload)) => attached(payload.content_type.as_deref(), payload.body),
         Ok(PayloadAnswer::Reaped) => problem(answer::REAPED),
         Ok(PayloadAnswer::NoEvent) => problem(answer::NOT_FOUND),
         Err(error) => unavailable(&error),
     }
 }
 
+/// Bytes as they came, to be saved.
+pub(super) fn attached(content_type: Option<&str>, body: Bytes) -> Answer {
+    let content_type = content_type.unwrap_or("application/octet-stream");
+    let mut answer = answer::with_type(StatusCode::OK, content_type, body);
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    answer
+}
+
 /// The store could not answer.
 pub fn unavailable(error: &StoreError) -> Answer {
     tracing::warn!(%error, "the store could not answer");
-    problem(answer::UNAVAILABLE)
+    problem(answer::failed(error.kind()))
 }
 
 fn detail_body(detail: EventDetail, progress: Progress) -> DetailBody {
     DetailBody {
+        runs: run::bodies(&detail.event, detail.runs),
         event: to_body(detail.event, progress),
         deliveries: detail.deliveries.into_iter().map(delivery).collect(),
         effects: detail.effects.into_iter().map(effect::to_body).collect(),
-        runs: [],
     }
 }
 
@@ -194,6 +199,11 @@ fn to_body(event: Event, progress: Progress) -> EventBody {
 }
 
 fn delivery(delivery: Delivery) -> DeliveryBody {
+    let (decided, promoted_to) = match delivery.decided {
+        None => (None, None),
+        Some(ConflictDecision::Acknowledged) => (Some("acknowledged"), None),
+        Some(ConflictDecision::Promoted(event)) => (Some("promoted"), Some(event.to_string())),
+    };
     DeliveryBody {
         at: time_text(delivery.at),
         outcome: delivery.outcome.word(),
@@ -203,5 +213,8 @@ fn delivery(delivery: Delivery) -> DeliveryBody {
         body_hash: delivery.body_hash.to_string(),
         conflict: delivery.conflict,
         remote: delivery.proof.remote.map(|remote| remote.to_string()),
+        number: delivery.number,
+        decided,
+        promoted_to,
     }
 }

@@ -43,7 +43,7 @@ impl<T> ListBody<T> {
 
 #[derive(Serialize)]
 struct InvalidBody {
-    detail: [Invalid; 1],
+    detail: Vec<Invalid>,
 }
 
 /// What is wrong with a request, in the shape that the API's clients know.
@@ -63,14 +63,25 @@ impl Invalid {
             r#type: "value_error",
         }
     }
+
+    /// A field of the body.
+    pub(super) fn field(name: &str, msg: &str, kind: &'static str) -> Invalid {
+        Invalid {
+            loc: ["body".into(), name.into()],
+            msg: msg.into(),
+            r#type: kind,
+        }
+    }
 }
 
 /// Says what is wrong with a request.
 pub(super) fn refuse(invalid: Invalid) -> Answer {
-    answer::json(
-        StatusCode::UNPROCESSABLE_ENTITY,
-        &InvalidBody { detail: [invalid] },
-    )
+    refuse_all(vec![invalid])
+}
+
+/// Says all that is wrong with a request.
+pub(super) fn refuse_all(detail: Vec<Invalid>) -> Answer {
+    answer::json(StatusCode::UNPROCESSABLE_ENTITY, &InvalidBody { detail })
 }
 
 /// What was asked for.

@@ -26,5 +26,5 @@ mod outcomes;
 mod pause;
 mod plan;
 mod probe;
-mod scene;
+pub(crate) mod scene;
 mod stop;

@@ -9,13 +9,13 @@ use crate::support::server::Server;
 use crate::support::site::{Site, config};
 
 /// The embedded store.
-pub(super) const SQLITE: &str = "sqlite:data/hapax.db";
+pub(crate) const SQLITE: &str = "sqlite:data/hapax.db";
 /// The shortest lease there is, so that nobody waits long for a lost worker's claims.
 const SHORT_LEASE: &str = "[limits]\nlease = \"3s\"\n";
 
 /// A site with one server.
-pub(super) struct Scene {
-    pub(super) server: Server,
+pub(crate) struct Scene {
+    pub(crate) server: Server,
     store: String,
     site: Site,
     sender: Sender,
@@ -23,19 +23,19 @@ pub(super) struct Scene {
 
 impl Scene {
     /// A server with these effects.
-    pub(super) fn new(store: &str, effects: &[String]) -> Scene {
+    pub(crate) fn new(store: &str, effects: &[String]) -> Scene {
         Scene::with(store, effects, "")
     }
 
     /// The same, with more lines for the source whose events call for them.
-    pub(super) fn with(store: &str, effects: &[String], source: &str) -> Scene {
+    pub(crate) fn with(store: &str, effects: &[String], source: &str) -> Scene {
         let site = Site::sqlite();
         site.configure(&text(store, "", effects, source));
         Scene::of(site, store)
     }
 
     /// The same with a short lease.
-    pub(super) fn short(store: &str, effects: &[String]) -> Scene {
+    pub(crate) fn short(store: &str, effects: &[String]) -> Scene {
         Scene::of(site(store, effects, ""), store)
     }
 
@@ -48,8 +48,24 @@ impl Scene {
         }
     }
 
+    /// `kill -9`, and another server on the same ledger.
+    pub(crate) fn restarted(self) -> Scene {
+        self.server.kill();
+        Scene {
+            server: self.site.start(),
+            store: self.store,
+            site: self.site,
+            sender: self.sender,
+        }
+    }
+
+    /// The folder of its server.
+    pub(crate) fn folder(&self) -> &std::path::Path {
+        self.site.path()
+    }
+
     /// Puts other effects in force while the server runs.
-    pub(super) fn reload(&self, effects: &[String]) {
+    pub(crate) fn reload(&self, effects: &[String]) {
         self.site.configure(&text(&self.store, "", effects, ""));
         self.server.signal("HUP");
         self.server.wait_for_log("the new config is in force");
@@ -57,13 +73,13 @@ impl Scene {
 
     /// Sends an event; gives its id.
     #[track_caller]
-    pub(super) fn send(&self, name: &str, event_type: &str, object: &Value) -> String {
+    pub(crate) fn send(&self, name: &str, event_type: &str, object: &Value) -> String {
         self.send_bytes(&fact(name, event_type, object))
     }
 
     /// Sends an event with this body; gives its id.
     #[track_caller]
-    pub(super) fn send_bytes(&self, body: &[u8]) -> String {
+    pub(crate) fn send_bytes(&self, body: &[u8]) -> String {
         let answer = self.server.ask(&self.sender.request_with(body));
         assert_eq!(answer.status, 200, "{answer:?}");
         let id = answer.json()["eventId"].as_str().map(str::to_owned);
@@ -72,13 +88,13 @@ impl Scene {
 
     /// An event as the API shows it.
     #[track_caller]
-    pub(super) fn event(&self, id: &str) -> Value {
+    pub(crate) fn event(&self, id: &str) -> Value {
         self.server.get(&format!("/api/v1/event/{id}")).json()
     }
 
     /// Waits for an event to have a status.
     #[track_caller]
-    pub(super) fn wait_for_status(&self, id: &str, status: &str) -> Value {
+    pub(crate) fn wait_for_status(&self, id: &str, status: &str) -> Value {
         until(TOO_LONG, &format!("{id} is {status}"), || {
             Some(self.event(id)).filter(|event| event["status"] == status)
         })
@@ -86,7 +102,7 @@ impl Scene {
 
     /// One effect of an event, with its attempts.
     #[track_caller]
-    pub(super) fn effect(&self, event: &str, name: &str) -> Value {
+    pub(crate) fn effect(&self, event: &str, name: &str) -> Value {
         let event = self.event(event);
         let effects = event["effects"].as_array().expect("effects");
         let effect = effects.iter().find(|effect| effect["name"] == name);
@@ -97,7 +113,7 @@ impl Scene {
 
     /// Waits for an effect to be in a state.
     #[track_caller]
-    pub(super) fn wait_for_state(&self, event: &str, name: &str, state: &str) -> Value {
+    pub(crate) fn wait_for_state(&self, event: &str, name: &str, state: &str) -> Value {
         until(TOO_LONG, &format!("{name} of {event} is {state}"), || {
             Some(self.effect(event, name)).filter(|effect| effect["state"] == state)
         })
@@ -105,7 +121,7 @@ impl Scene {
 
     /// Waits until so many attempts at an effect have ended.
     #[track_caller]
-    pub(super) fn wait_for_attempts(&self, event: &str, name: &str, attempts: usize) -> Value {
+    pub(crate) fn wait_for_attempts(&self, event: &str, name: &str, attempts: usize) -> Value {
         let what = format!("{attempts} attempts at {name} of {event} have ended");
         until(TOO_LONG, &what, || {
             Some(self.effect(event, name)).filter(|effect| ended(effect).len() == attempts)
@@ -115,12 +131,12 @@ impl Scene {
 
 /// The attempts of an effect that have ended.
 #[track_caller]
-pub(super) fn ended(effect: &Value) -> &Vec<Value> {
+pub(crate) fn ended(effect: &Value) -> &Vec<Value> {
     effect["attempts"].as_array().expect("attempts")
 }
 
 /// The body of an event.
-pub(super) fn fact(name: &str, event_type: &str, object: &Value) -> Vec<u8> {
+pub(crate) fn fact(name: &str, event_type: &str, object: &Value) -> Vec<u8> {
     let body = json!({
         "id": name, "object": "event", "type": event_type, "created": 1_700_000_000,
         "data": { "object": object },
@@ -129,12 +145,12 @@ pub(super) fn fact(name: &str, event_type: &str, object: &Value) -> Vec<u8> {
 }
 
 /// One `[[effect]]`.
-pub(super) fn effect(name: &str, url: &str, more: &str) -> String {
+pub(crate) fn effect(name: &str, url: &str, more: &str) -> String {
     format!("[[effect]]\nname = \"{name}\"\nsource = \"billing\"\nurl = \"{url}\"\n{more}\n")
 }
 
 /// A site with these effects and more lines for its source, whose lease is short.
-pub(super) fn site(store: &str, effects: &[String], source: &str) -> Site {
+pub(crate) fn site(store: &str, effects: &[String], source: &str) -> Site {
     let site = Site::sqlite();
     site.configure(&text(store, SHORT_LEASE, effects, source));
     site
@@ -147,13 +163,13 @@ fn text(store: &str, limits: &str, effects: &[String], source: &str) -> String {
 }
 
 /// Runs a test on SQLite, and then on PostgreSQL.
-pub(super) fn on_each_store(test: fn(&str)) {
+pub(crate) fn on_each_store(test: fn(&str)) {
     test(SQLITE);
     on_postgres(test);
 }
 
 /// Runs a test with the URL of a PostgreSQL database of its own.
-pub(super) fn on_postgres(test: fn(&str)) {
+pub(crate) fn on_postgres(test: fn(&str)) {
     with_database(move |database| async move {
         let url = database.url();
         let work = tokio::task::spawn_blocking(move || test(&url));

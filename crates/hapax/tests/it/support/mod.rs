@@ -7,11 +7,13 @@
 //! - [`acks`]: what senders were told, and the checker that compares it with what is stored
 //! - [`proxy`]: a wire to a database that can be cut
 //! - [`world`]: a target with a log of its own
+//! - [`example`]: the programs of `examples/`
 //! - [`clock`], [`lots`]: time and seeded randomness
 
 pub(crate) mod acks;
 pub(crate) mod client;
 pub(crate) mod clock;
+pub(crate) mod example;
 pub(crate) mod lots;
 pub(crate) mod proxy;
 pub(crate) mod sender;

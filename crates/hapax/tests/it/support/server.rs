@@ -81,6 +81,30 @@ impl Server {
         self.ask(request.as_bytes())
     }
 
+    /// Asks the API for a change, with the token.
+    #[track_caller]
+    pub(crate) fn post(&self, path: &str, body: &serde_json::Value) -> Answer {
+        self.ask_as(TOKEN, "POST", path, &body.to_string(), "")
+    }
+
+    /// Asks the API with any token, method, body and more lines of the head.
+    #[track_caller]
+    pub(crate) fn ask_as(
+        &self,
+        token: &str,
+        method: &str,
+        path: &str,
+        body: &str,
+        more: &str,
+    ) -> Answer {
+        let length = body.len();
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n\
+             content-type: application/json\r\ncontent-length: {length}\r\n{more}\r\n{body}"
+        );
+        self.ask(request.as_bytes())
+    }
+
     /// Sends a signal by name: TERM, HUP.
     pub(crate) fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();

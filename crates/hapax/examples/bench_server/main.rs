@@ -3,6 +3,8 @@
 //! `bench_server PORT none|sqlite:PATH|postgres://... [FILL]` serves `/in/bench` until its stdin is closed. With FILL it
 //! first stores that many events.
 
+mod catalog;
+
 use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,9 +21,10 @@ use hapax_ledger::lease::Fence;
 use hapax_ledger::time::{Span, Time};
 use hapax_ledger::transition::{Resolution, Resolver};
 use hapax_store::nouns::{
-    Advanced, Arrival, Beat, Beaten, ClaimAsk, Claims, Effect, EffectCounts, EffectDetail,
-    EffectFilter, Event, EventDetail, EventFilter, Keep, LaneDue, Listed, Move, Moved, NewEvent,
-    OnFailed, Page, Parcel, PayloadAnswer, Proof, Reaped, Receipt, Receipted, Rescued, StoreStats,
+    Advanced, Arrival, Beat, Beaten, ClaimAsk, Claims, Command, Commanded, Effect, EffectCounts,
+    EffectDetail, EffectFilter, Event, EventDetail, EventFacts, EventFilter, Keep, LaneDue, Listed,
+    Move, Moved, NewEvent, OnFailed, OwnClaim, OwnClaimed, Page, Parcel, PayloadAnswer, Proof,
+    Reaped, Receipt, Receipted, Rescued, StoreStats,
 };
 use hapax_store::{Store, StoreError};
 use tokio::net::TcpListener;
@@ -134,6 +137,18 @@ impl Store for NoStore {
     }
     async fn effect_counts(&self) -> Result<EffectCounts, StoreError> {
         Ok(EffectCounts::default())
+    }
+    async fn facts(&self, _: EventId) -> Result<Option<EventFacts>, StoreError> {
+        Ok(None)
+    }
+    async fn command(&self, _: Command) -> Result<Commanded, StoreError> {
+        Ok(Commanded::NoEvent)
+    }
+    async fn conflict_body(&self, _: EventId, _: u32) -> Result<Option<Bytes>, StoreError> {
+        Ok(None)
+    }
+    async fn claim_own(&self, _: OwnClaim) -> Result<OwnClaimed, StoreError> {
+        Ok(OwnClaimed::NoEvent)
     }
     async fn reap(&self, _: Time) -> Result<Reaped, StoreError> {
         Ok(Reaped::default())

@@ -1,0 +1,253 @@
+//! What a command means for the effects of its event. Pure: every store carries out the same deeds, in the transaction in which it
+//! read the facts.
+
+use hapax_ledger::effect::{EffectState, SkipReason};
+use hapax_ledger::id::{EffectId, EventId, RunId};
+use hapax_ledger::order::Gate;
+use hapax_ledger::transition::{EffectStep, Resolution, Resolver, step};
+use hapax_ledger::verdict::{Verdict, VerdictKind, Would};
+use serde_json::{Value, json};
+
+use crate::error::{StoreError, StoreErrorKind};
+use crate::nouns::{
+    Arrival, Command, Decision, EffectFacts, EventFacts, NewEffect, NewEvent, WhyNot,
+};
+
+/// What is to be written, beside the run and the audit record.
+#[derive(Debug)]
+pub(crate) struct Deeds {
+    /// The verdict on which it was decided.
+    pub(crate) verdict: Verdict,
+    /// Steps of effects, each of which the ledger's machine allows.
+    pub(crate) steps: Vec<Deed>,
+    /// The event waits for nobody any more.
+    pub(crate) frees_event: bool,
+}
+
+/// What happens to one effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Deed {
+    pub(crate) effect: EffectId,
+    /// `None`: only the marks below.
+    pub(crate) step: Option<EffectStep>,
+    /// Its order lets it go ahead from now on, whatever it says.
+    pub(crate) release: bool,
+    /// It waits for no person any more: its gate is what the others make of it.
+    pub(crate) anew: bool,
+    /// The decision's snapshot goes along with its next attempts, instead of an earlier one.
+    pub(crate) with_snapshot: bool,
+}
+
+/// Decides, or says why not.
+pub(crate) fn decide(facts: &EventFacts, command: &Command) -> Result<Deeds, (WhyNot, Verdict)> {
+    let verdict = facts.verdict(command.decision.action(), &command.classes);
+    if command
+        .if_revision
+        .is_some_and(|seen| seen != verdict.revision)
+    {
+        return Err((WhyNot::Moved, verdict));
+    }
+    match steps(facts, command, &verdict) {
+        Ok(steps) => Ok(Deeds {
+            verdict,
+            steps,
+            frees_event: matches!(
+                command.decision,
+                Decision::Release { .. } | Decision::Dismiss
+            ),
+        }),
+        Err(why) => Err((why, verdict)),
+    }
+}
+
+fn steps(facts: &EventFacts, command: &Command, verdict: &Verdict) -> Result<Vec<Deed>, WhyNot> {
+    let needs_decision = verdict.verdict == VerdictKind::NeedsDecision;
+    match &command.decision {
+        Decision::Retry | Decision::Reconcile { .. } if needs_decision => {
+            Err(WhyNot::NeedsDecision)
+        }
+        Decision::Replay { force } if force.is_empty() && needs_decision => {
+            Err(WhyNot::NeedsDecision)
+        }
+        Decision::Replay { force } if !force.iter().all(|name| is_there(facts, name)) => {
+            Err(WhyNot::NoEffect)
+        }
+        Decision::Retry => Ok(run(facts, verdict, &[], false)),
+        Decision::Replay { force } => Ok(run(facts, verdict, force, false)),
+        Decision::Reconcile { .. } => Ok(run(facts, verdict, &[], true)),
+        Decision::Resolve { effect, resolution } => {
+            resolve(facts, *effect, *resolution).map(|deed| vec![deed])
+        }
+        Decision::Release { .. } | Decision::Dismiss if facts.held.is_none() => {
+            Err(WhyNot::NotHeld)
+        }
+        Decision::Release { .. } => Ok(release(facts)),
+        Decision::Dismiss => Ok(dismiss(facts)),
+        Decision::Acknowledge { .. } | Decision::Promote { .. } => Ok(Vec::new()),
+    }
+}
+
+fn is_there(facts: &EventFacts, name: &str) -> bool {
+    facts
+        .effects
+        .iter()
+        .any(|facts| &*facts.effect.name == name)
+}
+
+/// What the verdict says would be sent, is. What is under way stays so, and what waits for a lost worker is left to the rescue.
+fn run(facts: &EventFacts, verdict: &Verdict, force: &[String], reconcile: bool) -> Vec<Deed> {
+    let lines = facts.effects.iter().zip(&verdict.effects);
+    let sent = lines.filter(|(_, line)| line.would == Would::Send);
+    let deeds = sent.filter_map(|(EffectFacts { effect, .. }, _)| {
+        let forced = force.iter().any(|name| **name == *effect.name);
+        let again = forced || reconcile;
+        let now = facts.now;
+        let step = match effect.record.state {
+            EffectState::Pending => EffectStep::Revive { now },
+            EffectState::Claimed => return None,
+            EffectState::Done
+            | EffectState::Uncertain
+            | EffectState::Dead
+            | EffectState::Skipped
+                if again =>
+            {
+                EffectStep::Force { now }
+            }
+            EffectState::Done
+            | EffectState::Uncertain
+            | EffectState::Dead
+            | EffectState::Skipped => EffectStep::Revive { now },
+        };
+        step_of(&effect.record, step).map(|step| Deed {
+            effect: effect.id,
+            step: Some(step),
+            release: forced,
+            // What ended while it waited for a person and comes back asks again when it starts.
+            anew: forced || effect.record.state != EffectState::Pending,
+            with_snapshot: reconcile,
+        })
+    });
+    deeds.collect()
+}
+
+/// A step that the machine allows.
+fn step_of(record: &hapax_ledger::effect::EffectRecord, wanted: EffectStep) -> Option<EffectStep> {
+    step(record, &wanted).is_ok().then_some(wanted)
+}
+
+fn resolve(facts: &EventFacts, id: EffectId, resolution: Resolution) -> Result<Deed, WhyNot> {
+    let mut all = facts.effects.iter().map(|facts| &facts.effect);
+    let effect = all.find(|effect| effect.id == id).ok_or(WhyNot::NoEffect)?;
+    let wanted = match (resolution, effect.record.state) {
+        (Resolution::Skip, EffectState::Pending | EffectState::Dead) => EffectStep::Skip {
+            reason: SkipReason::Operator,
+        },
+        _ => EffectStep::Resolve {
+            resolution,
+            by: Resolver::Person,
+            now: facts.now,
+        },
+    };
+    step(&effect.record, &wanted).map_err(WhyNot::Rejected)?;
+    Ok(Deed {
+        effect: id,
+        step: Some(wanted),
+        release: false,
+        anew: false,
+        with_snapshot: false,
+    })
+}
+
+/// What its order holds for a person goes ahead.
+fn release(facts: &EventFacts) -> Vec<Deed> {
+    let effects = facts.effects.iter().map(|facts| &facts.effect);
+    let held = effects.filter(|effect| {
+        effect.record.state == EffectState::Pending && effect.gate == Gate::Review
+    });
+    let deeds = held.map(|effect| Deed {
+        effect: effect.id,
+        step: None,
+        release: true,
+        anew: true,
+        with_snapshot: false,
+    });
+    deeds.collect()
+}
+
+fn dismiss(facts: &EventFacts) -> Vec<Deed> {
+    let reason = SkipReason::Dismissed;
+    let effects = facts.effects.iter().map(|facts| &facts.effect);
+    let pending = effects.filter(|effect| effect.record.state == EffectState::Pending);
+    let deeds = pending.map(|effect| Deed {
+        effect: effect.id,
+        step: Some(EffectStep::Skip { reason }),
+        release: false,
+        anew: false,
+        with_snapshot: false,
+    });
+    deeds.collect()
+}
+
+/// Effects that a command plans: nobody waits to send them, so none is born claimed.
+pub(crate) fn unborn(effects: &[NewEffect]) -> Vec<NewEffect> {
+    let unborn = |new: &NewEffect| NewEffect {
+        born: None,
+        ..new.clone()
+    };
+    effects.iter().map(unborn).collect()
+}
+
+/// A conflict becomes one event. To be asked before a transaction is touched.
+pub(crate) fn sound(command: &Command) -> Result<(), StoreError> {
+    match &command.decision {
+        Decision::Promote { arrival, .. } if arrival.events.len() != 1 => Err(StoreError::new(
+            StoreErrorKind::Unavailable,
+            "a conflict becomes one event, no more and no less",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The arrival that a conflict becomes.
+pub(crate) fn promoted(arrival: &Arrival) -> Arrival {
+    let events = arrival.events.iter().map(|event| NewEvent {
+        effects: unborn(&event.effects),
+        ..event.clone()
+    });
+    Arrival {
+        events: events.collect(),
+        ..arrival.clone()
+    }
+}
+
+/// What is said to whoever gave a command.
+pub(crate) fn answer(run: Option<RunId>, promoted: Option<EventId>, verdict: &Verdict) -> String {
+    let mut answer = json!({ "verdict": verdict_json(verdict) });
+    if let Some(run) = run {
+        answer["runId"] = run.to_string().into();
+    }
+    if let Some(promoted) = promoted {
+        answer["eventId"] = promoted.to_string().into();
+    }
+    answer.to_string()
+}
+
+/// A verdict as users see it.
+pub fn verdict_json(verdict: &Verdict) -> Value {
+    let effects = verdict.effects.iter().map(|effect| {
+        json!({
+            "name": effect.name,
+            "key": effect.key,
+            "state": effect.state.word(),
+            "repeat": effect.repeat.word(),
+            "would": effect.would.word(),
+            "why": effect.why,
+        })
+    });
+    json!({
+        "revision": verdict.revision,
+        "verdict": verdict.verdict.word(),
+        "reasons": verdict.reasons,
+        "effects": effects.collect::<Vec<Value>>(),
+    })
+}

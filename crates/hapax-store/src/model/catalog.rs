@@ -1,0 +1,222 @@
+//! Tokens, the audit log and replays in memory.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use hapax_ledger::id::{EventId, ReplayId, TokenId};
+use hapax_ledger::time::Time;
+
+use super::{ModelStore, listing};
+use crate::error::StoreError;
+use crate::nouns::{
+    AuditFilter, AuditRecord, Authority, Before, Changed, Listed, PAGE_MAX, Page, Replay,
+    ReplayProgress, ReplayState, RequestKey, Token,
+};
+
+/// What is kept beside the ledger.
+#[derive(Default)]
+pub(super) struct Catalog {
+    tokens: BTreeMap<TokenId, Token>,
+    audit: BTreeMap<u64, Entry>,
+    replays: BTreeMap<ReplayId, Replay>,
+}
+
+/// A record of the audit log with what it is found by.
+struct Entry {
+    record: AuditRecord,
+    event: Option<EventId>,
+    request: Option<RequestKey>,
+}
+
+impl Catalog {
+    /// What an earlier request with the same key was.
+    pub(super) fn before(&self, by: &Authority) -> Option<Before> {
+        let request = by.request?;
+        let mut entries = self.audit.values();
+        entries.find_map(|entry| {
+            let earlier = entry.request.filter(|earlier| earlier.key == request.key)?;
+            Some(request.before(earlier.fingerprint, entry.record.detail.clone()))
+        })
+    }
+
+    /// The next record of the audit log.
+    pub(super) fn write_down(
+        &mut self,
+        by: &Authority,
+        action: &str,
+        subject: String,
+        detail: String,
+        event: Option<EventId>,
+    ) {
+        let last = self.audit.last_key_value();
+        let last = last.map(|(seq, entry)| (*seq, entry.record.hash));
+        let record = AuditRecord::following(last, by, action, subject, detail);
+        let entry = Entry {
+            record,
+            event,
+            request: by.request,
+        };
+        self.audit.insert(entry.record.seq, entry);
+    }
+
+    /// Makes a change unless the same request came before, and writes down that it was made.
+    fn change(
+        &mut self,
+        by: &Authority,
+        action: &str,
+        subject: String,
+        answer: String,
+        change: impl FnOnce(&mut Catalog) -> Changed,
+    ) -> Changed {
+        if let Some(before) = self.before(by) {
+            return Changed::Before(before);
+        }
+        let changed = change(self);
+        if changed == Changed::Done {
+            self.write_down(by, action, subject, answer, None);
+        }
+        changed
+    }
+}
+
+#[async_trait]
+impl crate::Catalog for ModelStore {
+    async fn create_token(
+        &self,
+        token: Token,
+        by: Authority,
+        answer: String,
+    ) -> Result<Changed, StoreError> {
+        let catalog = &mut self.lock().catalog;
+        let subject = token.id.to_string();
+        Ok(
+            catalog.change(&by, "token.create", subject, answer, |catalog| {
+                let mut others = catalog.tokens.values();
+                if others.any(|other| other.revoked_at.is_none() && other.name == token.name) {
+                    return Changed::NameTaken;
+                }
+                catalog.tokens.insert(token.id, token);
+                Changed::Done
+            }),
+        )
+    }
+
+    async fn tokens(&self) -> Result<Vec<Token>, StoreError> {
+        let state = self.lock();
+        Ok(state.catalog.tokens.values().rev().cloned().collect())
+    }
+
+    async fn revoke_token(
+        &self,
+        id: TokenId,
+        by: Authority,
+        answer: String,
+    ) -> Result<Changed, StoreError> {
+        let catalog = &mut self.lock().catalog;
+        let at = by.at;
+        Ok(
+            catalog.change(&by, "token.revoke", id.to_string(), answer, |catalog| {
+                let token = catalog.tokens.get_mut(&id);
+                match token.filter(|token| token.revoked_at.is_none()) {
+                    Some(token) => {
+                        token.revoked_at = Some(at);
+                        Changed::Done
+                    }
+                    None => Changed::NotFound,
+                }
+            }),
+        )
+    }
+
+    async fn tokens_used(&self, used: Vec<(TokenId, Time)>) -> Result<(), StoreError> {
+        let catalog = &mut self.lock().catalog;
+        for (id, at) in used {
+            if let Some(token) = catalog.tokens.get_mut(&id) {
+                token.last_used_at = token.last_used_at.max(Some(at));
+            }
+        }
+        Ok(())
+    }
+
+    async fn audit(
+        &self,
+        filter: AuditFilter,
+        page: Page<u64>,
+    ) -> Result<Listed<AuditRecord, u64>, StoreError> {
+        let state = self.lock();
+        Ok(listing::page(&state.catalog.audit, page, |entry| {
+            let by_them = filter.actor.as_deref();
+            let fits = by_them.is_none_or(|actor| *entry.record.actor == *actor)
+                && (filter.event.is_none() || entry.event == filter.event);
+            fits.then(|| entry.record.clone())
+        }))
+    }
+
+    async fn start_replay(
+        &self,
+        replay: Replay,
+        by: Authority,
+        answer: String,
+    ) -> Result<Changed, StoreError> {
+        let catalog = &mut self.lock().catalog;
+        let subject = replay.id.to_string();
+        Ok(
+            catalog.change(&by, "replay.start", subject, answer, |catalog| {
+                catalog.replays.insert(replay.id, replay);
+                Changed::Done
+            }),
+        )
+    }
+
+    async fn replay(&self, id: ReplayId) -> Result<Option<Replay>, StoreError> {
+        Ok(self.lock().catalog.replays.get(&id).cloned())
+    }
+
+    async fn replays(&self, state: Option<ReplayState>) -> Result<Vec<Replay>, StoreError> {
+        let catalog = &self.lock().catalog;
+        let newest_first = catalog.replays.values().rev();
+        let fitting = newest_first.filter(|replay| state.is_none_or(|state| replay.state == state));
+        Ok(fitting.take(PAGE_MAX as usize).cloned().collect())
+    }
+
+    async fn carry_replay(
+        &self,
+        id: ReplayId,
+        from: ReplayProgress,
+        to: ReplayProgress,
+        state: ReplayState,
+    ) -> Result<bool, StoreError> {
+        let catalog = &mut self.lock().catalog;
+        let replay = catalog
+            .replays
+            .get_mut(&id)
+            .filter(|replay| replay.state == ReplayState::Running && replay.progress == from);
+        let Some(replay) = replay else {
+            return Ok(false);
+        };
+        replay.progress = to;
+        replay.state = state;
+        Ok(true)
+    }
+
+    async fn cancel_replay(
+        &self,
+        id: ReplayId,
+        by: Authority,
+        answer: String,
+    ) -> Result<Changed, StoreError> {
+        let catalog = &mut self.lock().catalog;
+        Ok(
+            catalog.change(&by, "replay.cancel", id.to_string(), answer, |catalog| {
+                let replay = catalog.replays.get_mut(&id);
+                match replay.filter(|replay| replay.state == ReplayState::Running) {
+                    Some(replay) => {
+                        replay.state = ReplayState::Cancelled;
+                        Changed::Done
+                    }
+                    None => Changed::NotFound,
+                }
+            }),
+        )
+    }
+}

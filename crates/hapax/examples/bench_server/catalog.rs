@@ -1,0 +1,74 @@
+//! Nothing beside the ledger either: no tokens, no audit log, no replays.
+
+use async_trait::async_trait;
+use hapax_ledger::id::{ReplayId, TokenId};
+use hapax_ledger::time::Time;
+use hapax_store::nouns::{
+    AuditFilter, AuditRecord, Authority, Changed, Listed, Page, Replay, ReplayProgress,
+    ReplayState, Token,
+};
+use hapax_store::{Catalog, StoreError};
+
+use super::NoStore;
+
+#[async_trait]
+impl Catalog for NoStore {
+    async fn create_token(&self, _: Token, _: Authority, _: String) -> Result<Changed, StoreError> {
+        Ok(Changed::NotFound)
+    }
+    async fn tokens(&self) -> Result<Vec<Token>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn revoke_token(
+        &self,
+        _: TokenId,
+        _: Authority,
+        _: String,
+    ) -> Result<Changed, StoreError> {
+        Ok(Changed::NotFound)
+    }
+    async fn tokens_used(&self, _: Vec<(TokenId, Time)>) -> Result<(), StoreError> {
+        Ok(())
+    }
+    async fn audit(
+        &self,
+        _: AuditFilter,
+        _: Page<u64>,
+    ) -> Result<Listed<AuditRecord, u64>, StoreError> {
+        Ok(Listed {
+            rows: Vec::new(),
+            next: None,
+        })
+    }
+    async fn start_replay(
+        &self,
+        _: Replay,
+        _: Authority,
+        _: String,
+    ) -> Result<Changed, StoreError> {
+        Ok(Changed::NotFound)
+    }
+    async fn replay(&self, _: ReplayId) -> Result<Option<Replay>, StoreError> {
+        Ok(None)
+    }
+    async fn replays(&self, _: Option<ReplayState>) -> Result<Vec<Replay>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn carry_replay(
+        &self,
+        _: ReplayId,
+        _: ReplayProgress,
+        _: ReplayProgress,
+        _: ReplayState,
+    ) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+    async fn cancel_replay(
+        &self,
+        _: ReplayId,
+        _: Authority,
+        _: String,
+    ) -> Result<Changed, StoreError> {
+        Ok(Changed::NotFound)
+    }
+}

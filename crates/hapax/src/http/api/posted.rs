@@ -1,0 +1,110 @@
+//! A request that changes something: who asks, its body, and the key under which it is carried out once.
+
+use std::time::Duration;
+
+use axum::extract::{FromRequest, Request};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use hapax_ledger::fingerprint::{Fingerprint, RequestParts};
+use hapax_ledger::guard::parse_key;
+use hapax_ledger::key::{KeyHash, KeyKind, composite};
+use hapax_ledger::time::Time;
+use hapax_store::nouns::{Authority, Before, RequestKey};
+use http::{HeaderName, HeaderValue, StatusCode};
+
+use super::body::Fields;
+use crate::clock;
+use crate::http::answer::{self, Answer, explained, problem};
+use crate::http::auth::Actor;
+
+/// The largest body: a result of 8 KiB, a reason and a list of names are far below.
+const BODY_BYTES_MAX: usize = 64 * 1024;
+/// How long a body may take. An operator's tool sends it with its head.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+/// Says that an answer was given before.
+const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+
+/// A request that changes something.
+pub struct Posted {
+    /// Who asks.
+    pub actor: Actor,
+    /// When it came.
+    pub at: Time,
+    body: Bytes,
+    request: Option<RequestKey>,
+}
+
+impl Posted {
+    /// The fields of its body.
+    pub(super) fn fields(&self) -> Fields {
+        Fields::of(&self.body)
+    }
+
+    /// Under whose name it is done, and why.
+    pub(super) fn authority(&self, reason: String) -> Authority {
+        Authority {
+            actor: self.actor.name.clone(),
+            reason,
+            at: self.at,
+            request: self.request,
+        }
+    }
+}
+
+impl<S: Sync> FromRequest<S> for Posted {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, _: &S) -> Result<Posted, Response> {
+        let (head, body) = request.into_parts();
+        let Some(actor) = head.extensions.get::<Actor>().cloned() else {
+            return Err(problem(answer::NO_TOKEN).into_response());
+        };
+        let headers = head.headers.get_all(IDEMPOTENCY_KEY).iter();
+        let key = parse_key(headers.map(HeaderValue::as_bytes)).map_err(|wrong| {
+            explained(answer::BAD_KEY, &wrong.to_string(), None).into_response()
+        })?;
+        let reading = axum::body::to_bytes(body, BODY_BYTES_MAX);
+        let body = match tokio::time::timeout(BODY_TIMEOUT, reading).await {
+            Ok(Ok(body)) => body,
+            Ok(Err(_)) => return Err(problem(answer::TOO_LARGE).into_response()),
+            Err(_) => return Err(problem(answer::TOO_SLOW).into_response()),
+        };
+        let parts = RequestParts {
+            method: head.method.as_str(),
+            path: head.uri.path(),
+            query: head.uri.query(),
+            content_type: None,
+            body: &body,
+        };
+        let request = key.map(|key| RequestKey {
+            key: request_key(&actor.name, key.as_str()),
+            fingerprint: Fingerprint::of(&parts).bytes(),
+        });
+        Ok(Posted {
+            actor,
+            at: clock::now(),
+            body,
+            request,
+        })
+    }
+}
+
+/// What an actor's key is kept under. Everybody has keys of their own.
+fn request_key(actor: &str, key: &str) -> KeyHash {
+    KeyHash::of(KeyKind::Request, &composite(&["actor", actor]), key)
+}
+
+/// What is said to a request whose key came before.
+pub(super) fn before(before: Before, status: StatusCode) -> Answer {
+    match before {
+        Before::Same(said) => {
+            let mut answer = answer::with_type(status, "application/json", said);
+            let headers = answer.headers_mut();
+            headers.insert(REPLAYED, HeaderValue::from_static("true"));
+            answer
+        }
+        Before::Other => problem(answer::KEY_REUSED),
+    }
+}

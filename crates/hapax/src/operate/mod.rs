@@ -1,0 +1,23 @@
+//! What operators decide, and what they look at first. The API and, later, the pages call the same functions.
+//!
+//! - [`operator`]: carries commands out, and tells the dispatcher what they set free
+//! - `again`: plans an event again with the current config; makes an event of a conflict
+//! - `truth`: asks the source of truth
+//! - [`tokens`]: who may ask, from memory
+//! - [`timeline`]: what happened to an event, told from what is kept; `timeline_text`: its sentences
+//! - [`replays`]: carries replays of many events on
+//! - [`ids`]: ids of what operators make
+//!
+//! **Invariant**: what changes something goes through [`hapax_store::Store::command`] or [`hapax_store::Catalog`], which write
+//! the audit record in the same transaction (J1).
+
+mod again;
+pub mod ids;
+pub mod operator;
+pub mod replays;
+pub mod timeline;
+mod timeline_text;
+pub mod tokens;
+mod truth;
+
+pub use operator::{Granted, Operator, Terms, Wish};

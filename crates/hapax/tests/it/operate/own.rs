@@ -1,0 +1,125 @@
+//! The ledger for the user's own code: one claim at a time, and what was reported is given to whoever asks again.
+
+use serde_json::{Value, json};
+
+use crate::effects::scene::{Scene, effect, on_each_store};
+use crate::support::client::Answer;
+use crate::support::clock::{TOO_LONG, until};
+use crate::support::world::World;
+
+fn claim(scene: &Scene, key: &str, repeat: &str, seconds: u64) -> Value {
+    let body = json!({"name": "charge", "key": key, "repeat": repeat, "leaseSeconds": seconds});
+    let answer = scene.server.post("/api/v1/effect/claim", &body);
+    assert_eq!(answer.status, 200, "{answer:?}");
+    answer.json()
+}
+
+fn tell(scene: &Scene, claimed: &Value, verb: &str, mut body: Value) -> Answer {
+    body["fence"] = claimed["fence"].clone();
+    let id = claimed["effectId"].as_str().expect("an id");
+    scene
+        .server
+        .post(&format!("/api/v1/effect/{id}/{verb}"), &body)
+}
+
+#[test]
+fn what_is_claimed_and_settled_is_done_for_everybody() {
+    on_each_store(|store| {
+        let scene = Scene::new(store, &[]);
+        let claimed = claim(&scene, "in_1", "once", 60);
+        assert_eq!(claimed["verdict"], "claimed", "{claimed:#}");
+        assert_eq!(claim(&scene, "in_1", "once", 60)["verdict"], "in_flight");
+        let extended = tell(&scene, &claimed, "extend", json!({"leaseSeconds": 120}));
+        assert_eq!(extended.status, 200, "{extended:?}");
+        assert!(extended.json()["until"].is_string());
+
+        let result = json!({"outcome": "done", "result": {"charge": "ch_1"}});
+        let settled = tell(&scene, &claimed, "settle", result.clone());
+        assert_eq!(
+            (settled.status, &settled.json()["state"]),
+            (200, &json!("done"))
+        );
+        let again = tell(&scene, &claimed, "settle", result);
+        assert_eq!(
+            again.status, 200,
+            "whoever did not hear it asks again: {again:?}"
+        );
+        let done = claim(&scene, "in_1", "once", 60);
+        assert_eq!(done["verdict"], "done");
+        assert_eq!(done["result"], json!({"charge": "ch_1"}));
+        let other = tell(&scene, &claimed, "settle", json!({"outcome": "failed"}));
+        assert_eq!((other.status, other.code().as_str()), (409, "stale_fence"));
+    });
+}
+
+#[test]
+fn a_claim_that_ran_out_is_somebody_else_s() {
+    on_each_store(|store| {
+        let scene = Scene::new(store, &[]);
+        let first = claim(&scene, "k", "keyed", 1);
+        let once = claim(&scene, "o", "once", 1);
+        let second = until(TOO_LONG, "the lease runs out", || {
+            Some(claim(&scene, "k", "keyed", 60)).filter(|one| one["verdict"] == "claimed")
+        });
+        assert!(second["fence"].as_u64() > first["fence"].as_u64(), "C1");
+        let late = tell(&scene, &first, "settle", json!({"outcome": "done"}));
+        assert_eq!(
+            (late.status, late.code().as_str()),
+            (409, "stale_fence"),
+            "C2"
+        );
+        let late = tell(&scene, &first, "extend", json!({"leaseSeconds": 5}));
+        assert_eq!(
+            (late.status, late.code().as_str()),
+            (409, "stale_fence"),
+            "C2"
+        );
+        until(TOO_LONG, "nobody can tell", || {
+            let asked = claim(&scene, "o", "once", 60);
+            (asked["verdict"] == "uncertain" && asked["effectId"] == once["effectId"]).then_some(())
+        });
+        let failed = tell(
+            &scene,
+            &second,
+            "settle",
+            json!({"outcome": "failed", "error": "busy"}),
+        );
+        assert_eq!(failed.status, 200, "{failed:?}");
+        assert_eq!(claim(&scene, "k", "keyed", 60)["verdict"], "claimed");
+    });
+}
+
+#[test]
+fn what_hapax_sends_is_not_for_own_code() {
+    on_each_store(|store| {
+        let world = World::well();
+        let scene = Scene::new(store, &[effect("charge", &world.url("/"), "")]);
+        let event = scene.send("evt_1", "invoice.paid", &json!({}));
+        scene.wait_for_status(&event, "completed");
+        let claim = |body: &Value| scene.server.post("/api/v1/effect/claim", body);
+        let body = json!({"name": "charge", "key": "evt_1", "repeat": "keyed", "leaseSeconds": 5});
+        let refused = claim(&body);
+        assert_eq!((refused.status, refused.code().as_str()), (409, "H0320"));
+        let effect = scene.effect(&event, "charge");
+        let id = effect["id"].as_str().expect("an id");
+        let settle = format!("/api/v1/effect/{id}/settle");
+        let refused = scene
+            .server
+            .post(&settle, &json!({"fence": 1, "outcome": "done"}));
+        assert_eq!((refused.status, refused.code().as_str()), (409, "H0320"));
+
+        // With an event, the event shows it.
+        let body = json!({
+            "eventId": event, "name": "note", "key": "evt_1", "repeat": "keyed", "leaseSeconds": 5,
+        });
+        assert_eq!(claim(&body).json()["verdict"], "claimed");
+        assert_eq!(scene.effect(&event, "note")["state"], "claimed");
+        let nobody = json!({
+            "eventId": "evt_01m7gsnv4be008000000000001", "name": "note", "key": "k", "repeat": "keyed",
+            "leaseSeconds": 5,
+        });
+        assert_eq!(claim(&nobody).status, 404);
+        let large = json!({"fence": 1, "outcome": "done", "result": "x".repeat(8_192)});
+        assert_eq!(scene.server.post(&settle, &large).status, 422);
+    });
+}
