@@ -3,13 +3,14 @@
 use std::process::ExitCode;
 
 use crate::postgres::ThrowAway;
+use crate::schema::Thoroughness;
 use crate::steps::Steps;
-use crate::{check, test};
+use crate::{check, schema, test};
 
 /// What `cargo xt ci` takes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only the tests, without `cargo xt check`.
+    /// Only the tests, without `cargo xt check`, and fewer generated requests.
     #[arg(long)]
     quick: bool,
     /// Handed on to the test runner: parts of test names.
@@ -31,6 +32,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             drop(server);
             Ok(())
         });
+    }
+    if args.filters.is_empty() {
+        let thoroughness = match args.quick {
+            true => Thoroughness::Quick,
+            false => Thoroughness::Full,
+        };
+        schema::all(&mut steps, thoroughness);
     }
     Ok(steps.finish())
 }

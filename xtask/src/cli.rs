@@ -6,7 +6,7 @@ use anyhow::Context;
 use clap::{Parser, Subcommand};
 
 use crate::steps::Steps;
-use crate::{bench, check, ci, load, postgres, test, tidy, workspace};
+use crate::{bench, check, ci, load, postgres, schema, test, tidy, workspace};
 
 /// Automation for working on Hapax.
 #[derive(Debug, Parser)]
@@ -22,11 +22,13 @@ enum Command {
     Check,
     /// All tests, with a throw-away PostgreSQL if one is installed.
     Test(test::Args),
+    /// The description of the API against a served instance, with generated requests.
+    Schema(schema::Args),
     /// The absences of ARCHITECTURE.md, checked on the text of the repository.
     Tidy,
     /// A measurement. Prints and keeps numbers, never fails because of them.
     Bench(bench::Args),
-    /// What ./test runs: check, then all tests with PostgreSQL.
+    /// What ./test runs: check, all tests with PostgreSQL, and the description of the API.
     Ci(ci::Args),
     /// A command with a throw-away PostgreSQL in HAPAX_TEST_POSTGRES: `cargo xt pg -- CMD ARGS`.
     Pg {
@@ -55,6 +57,7 @@ pub(crate) fn run(xt: Xt) -> anyhow::Result<ExitCode> {
             Ok(steps.finish())
         }
         Command::Test(args) => test::run(&args),
+        Command::Schema(args) => Ok(schema::run(&args)),
         Command::Tidy => {
             tidy::run(&workspace::root())?;
             Ok(ExitCode::SUCCESS)

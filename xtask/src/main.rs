@@ -9,6 +9,7 @@ mod entropy;
 mod load;
 mod loopback;
 mod postgres;
+mod schema;
 mod steps;
 mod test;
 mod tidy;

@@ -12,9 +12,10 @@ use hapax_ledger::transition::{Resolution, Resolver};
 use crate::catalog::Catalog;
 use crate::error::StoreError;
 use crate::nouns::{
-    Advanced, Arrival, Beat, Beaten, ClaimAsk, Claims, Command, Commanded, Effect, EffectCounts,
-    EffectDetail, EffectFilter, Event, EventDetail, EventFacts, EventFilter, LaneDue, Listed, Move,
-    OwnClaim, OwnClaimed, Page, Parcel, PayloadAnswer, Reaped, Receipt, Rescued, StoreStats,
+    Advanced, Arrival, Beat, Beaten, ClaimAsk, Claims, Command, Commanded, DiskState, Effect,
+    EffectCounts, EffectDetail, EffectFilter, Event, EventDetail, EventFacts, EventFilter, LaneDue,
+    Listed, Move, OwnClaim, OwnClaimed, Page, Parcel, PayloadAnswer, Reaped, Receipt, Rescued,
+    StoreStats,
 };
 
 /// A store's clock, by which leases end. It must never go back while the process runs.
@@ -128,6 +129,11 @@ pub trait Store: Catalog {
 
     /// Finishes what was taken and lets go. The store answers *unavailable* from then on.
     async fn close(&self);
+
+    /// The disk it is on, where that is its own to watch.
+    fn disk(&self) -> Option<DiskState> {
+        None
+    }
 
     /// Counts, sizes and the cross-check.
     async fn stats(&self) -> Result<StoreStats, StoreError>;

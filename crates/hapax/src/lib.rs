@@ -4,12 +4,14 @@
 //! - [`inbox`]: what a provider's request becomes
 //! - [`dispatch`]: carrying effects out
 //! - [`operate`]: what operators decide, and what they look at first
+//! - [`alert`]: what somebody should look at
 //! - [`forensics`]: what the ledger tells about a source's keys
 //! - [`http`]: the server; the only place that knows status codes
 //! - [`metrics`]: what is counted
 //! - [`cli`]: the command line
 //! - [`clock`] and [`entropy`]: the only doors to time and chance
 
+pub mod alert;
 pub mod cli;
 pub mod clock;
 pub mod config;

@@ -1,6 +1,7 @@
 //! What is counted, for `/metrics`. Label sets are bounded: sources come from the config, the rest from enums.
 
 mod effects;
+mod lags;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
 pub use effects::EffectMetrics;
+pub use lags::{LATE_FROM, Lag};
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct DeliveryLabels {
@@ -65,6 +67,7 @@ pub struct Metrics {
     accept_seconds: Histogram,
     shed: Counter,
     keys_twice: Gauge,
+    alerts: Family<KindLabel, Gauge>,
     /// Effects.
     pub effects: EffectMetrics,
     /// Connections open now.
@@ -87,6 +90,7 @@ impl Default for Metrics {
             accept_seconds: Histogram::new(exponential_buckets(0.0001, 2.0, 18)),
             shed: Counter::default(),
             keys_twice: Gauge::default(),
+            alerts: Family::default(),
             effects: EffectMetrics::default(),
             connections: Gauge::default(),
         };
@@ -147,6 +151,11 @@ impl Metrics {
             "keys_twice",
             "Keys held by more than one live event, by the daily cross-check; must be zero",
             self.keys_twice.clone(),
+        );
+        registry.register(
+            "alerts",
+            "Alerts that stand, by kind, as this node sees them",
+            self.alerts.clone(),
         );
         registry.register("connections", "Open connections", self.connections.clone());
         self.effects.register(&mut registry);
@@ -251,6 +260,12 @@ impl Metrics {
     /// The cross-check found so many keys that are held twice.
     pub fn keys_twice(&self, keys: u64) {
         self.keys_twice.set(i64::try_from(keys).unwrap_or(i64::MAX));
+    }
+
+    /// So many alerts of a kind stand.
+    pub fn alerts(&self, kind: &'static str, standing: usize) {
+        let standing = i64::try_from(standing).unwrap_or(i64::MAX);
+        self.alerts.get_or_create(&KindLabel { kind }).set(standing);
     }
 
     /// A request was answered after so long.

@@ -136,7 +136,9 @@ pub async fn what_came_after_the_end_goes_ahead_when_released(store: Subject, _d
     let read = facts(&store, receipt.event).await;
     assert_eq!((read.held, read.effects.len()), (None, 1));
     assert_eq!(read.effects[0].order, OrderVerdict::Go);
-    done(&store, &start_one(&store).await, SETTLED).await;
+    let effect = start_one(&store).await;
+    assert!(effect.released, "its worker asks nobody again");
+    done(&store, &effect, SETTLED).await;
     let status = detail(&store, receipt.event).await.event.status;
     assert_eq!(status, EventStatus::Completed);
 }

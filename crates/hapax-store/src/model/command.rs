@@ -162,7 +162,7 @@ impl Effects {
         let Some(row) = self.rows.get_mut(&deed.effect) else {
             return;
         };
-        row.released |= deed.release;
+        row.effect.released |= deed.release && row.effect.order.is_some();
         if deed.anew {
             row.effect.gate = Gate::Waiting;
         }

@@ -29,8 +29,6 @@ pub(super) struct Row {
     pub(super) after: Vec<EffectId>,
     /// The type that had ended its entity when it was accepted.
     pub(super) ended_by: Option<String>,
-    /// A person has looked and let it go ahead.
-    pub(super) released: bool,
     pub(super) snapshot: Option<Bytes>,
     pub(super) attempts: Vec<Attempt>,
     attempts_max: u32,
@@ -118,6 +116,7 @@ impl Effects {
             record,
             gate,
             order: new.order.clone(),
+            released: false,
             last: None,
         };
         let row = Row {
@@ -126,7 +125,6 @@ impl Effects {
             events: vec![planning.event],
             after: Vec::new(),
             ended_by,
-            released: false,
             snapshot: None,
             attempts: Vec::new(),
             attempts_max: new.attempts_max,

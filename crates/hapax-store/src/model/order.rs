@@ -112,7 +112,7 @@ impl Effects {
                 .map(|(_, id)| id),
             highest_started: chain.and_then(|chain| chain.highest_version.as_deref()),
             ended_by: row.ended_by.as_deref(),
-            released: row.released,
+            released: row.effect.released,
         };
         order::decide(order, &known)
     }

@@ -312,6 +312,8 @@ pub struct Effect {
     pub gate: Gate,
     /// Its order, if it has one.
     pub order: Option<PlannedOrder>,
+    /// A person has looked and let it go ahead, whatever its order says.
+    pub released: bool,
     /// How its latest attempt ended.
     pub last: Option<Outcome>,
 }

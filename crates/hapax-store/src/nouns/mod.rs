@@ -45,4 +45,4 @@ pub use list::{EventFilter, Listed, PAGE_MAX, Page, PageFrom};
 pub use own::{OWN_ATTEMPTS_MAX, OWN_LANE, OWN_SOURCE, OwnClaim, OwnClaimed};
 pub use replay::{Replay, ReplayProgress, ReplayState};
 pub use token::{Changed, Role, Token};
-pub use upkeep::{Reaped, StoreStats};
+pub use upkeep::{DiskState, Reaped, StoreStats};

@@ -11,6 +11,15 @@ pub struct Reaped {
     pub more: bool,
 }
 
+/// The disk that a store is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskState {
+    /// Bytes that are free.
+    pub free_bytes: u64,
+    /// Below so many nothing new is taken.
+    pub free_bytes_min: u64,
+}
+
 /// How full and how well a store is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoreStats {

@@ -25,8 +25,6 @@ pub(super) struct Seat {
     pub(super) turn: i64,
     /// The type that had ended the entity when it was accepted.
     pub(super) ended_by: Option<String>,
-    /// A person let it go ahead.
-    pub(super) released: bool,
 }
 
 /// What is known of one entity.

@@ -104,6 +104,7 @@ pub(super) fn to_effect(row: &Row) -> Effect {
         record: to_record(row),
         gate: Gate::from_code(code(row, 19)).unwrap_or(Gate::Review),
         order,
+        released: row.get(30),
         last: last.map(OutcomeCode::outcome),
     }
 }
@@ -114,7 +115,6 @@ pub(super) fn to_held(row: &Row) -> Held {
         chain: KeyHash::from_bytes(chain.0),
         turn: row.get::<_, Option<i64>>(28).unwrap_or_default(),
         ended_by: row.get::<_, Option<String>>(29).map(received),
-        released: row.get(30),
     });
     let node = row.get::<_, Option<String>>(17);
     Held {

@@ -207,8 +207,8 @@ impl Hand {
 
     /// A person lets it go ahead, whatever its order says.
     pub(super) fn release(&mut self, id: EffectId) {
-        if let Some(seat) = self.held.get_mut(&id).and_then(|held| held.seat.as_mut()) {
-            seat.released = true;
+        if let Some(held) = self.held.get_mut(&id).filter(|held| held.seat.is_some()) {
+            held.effect.released = true;
             self.released.insert(id);
         }
     }

@@ -228,7 +228,6 @@ impl Plan {
             chain: hash,
             turn: chain.next_turn,
             ended_by: chain.ended_by.clone(),
-            released: false,
         });
         chain.next_turn += 1;
         chain.effects += 1;
@@ -354,6 +353,7 @@ fn new_effect(row: &EffectRow<'_>, moment: Moment) -> Held {
         record,
         gate: Gate::Open,
         order: new.order.clone(),
+        released: false,
         last: None,
     };
     Held {

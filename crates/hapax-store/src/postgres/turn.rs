@@ -130,7 +130,7 @@ impl Hand {
             later_started: later.map(|(_, effect)| effect),
             highest_started: chain.and_then(|chain| chain.version.as_deref()),
             ended_by: seat.ended_by.as_deref(),
-            released: seat.released,
+            released: held.effect.released,
         };
         decide(order, &known)
     }

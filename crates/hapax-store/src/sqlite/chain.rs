@@ -62,7 +62,6 @@ pub(super) fn join(
     Ok(InChain {
         chain: hash,
         ended_by: before,
-        released: false,
     })
 }
 
@@ -94,7 +93,7 @@ pub(super) fn verdict(db: &Connection, held: &Held) -> Result<OrderVerdict, Stor
             .map(|(row, at)| effect_id(at, row)),
         highest_started: chain.and_then(|chain| chain.version.as_deref()),
         ended_by: place.ended_by.as_deref(),
-        released: place.released,
+        released: held.effect.released,
     };
     Ok(order::decide(order, &known))
 }

@@ -12,7 +12,7 @@ use super::gate::Opened;
 use super::writer::Tx;
 use super::{advance, attempt, sql_error};
 use crate::error::StoreError;
-use crate::nouns::{ClaimAsk, Claimed, Claims, LaneRoom, Rescued, Said};
+use crate::nouns::{ClaimAsk, Claimed, Claims, LaneRoom, OWN_LANE, Rescued, Said};
 
 /// Effects that one step of the rescue looks at.
 const RESCUE_ROWS: u32 = 500;
@@ -119,17 +119,19 @@ pub(super) fn expire(tx: &mut Tx<'_>, held: Held) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Frees everything that an earlier process held: its leases ended with it (C3). How many there were in this step.
+/// Frees everything that an earlier process held: its leases ended with it (C3). How many there were in this step. What the user's own
+/// code holds stays held until its lease ends: that code runs elsewhere, and may well be at it still.
 pub(super) fn void(tx: &mut Tx<'_>) -> Result<usize, StoreError> {
     let now = tx.now;
     let floor = Fence::NONE.next(tx.group.epoch());
+    let own = format!("{OWN_LANE}*");
     let held: Vec<Held> = tx
         .db
         .prepare_cached(effect_columns!(
-            "WHERE state = 1 AND fence < ?1 ORDER BY lease_until LIMIT ?2"
+            "WHERE state = 1 AND fence < ?1 AND lane NOT GLOB ?3 ORDER BY lease_until LIMIT ?2"
         ))
         .and_then(|mut read| {
-            read.query_map(params![floor.as_u64() as i64, RESCUE_ROWS], to_held)?
+            read.query_map(params![floor.as_u64() as i64, RESCUE_ROWS, own], to_held)?
                 .collect()
         })
         .map_err(sql_error)?;

@@ -5,10 +5,11 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::open::Paths;
 use crate::error::{StoreError, StoreErrorKind};
+use crate::nouns::DiskState;
 
 /// Free space is asked for again after so many groups.
 const GROUPS_BETWEEN_LOOKS: u32 = 16;
@@ -33,6 +34,34 @@ impl Default for DiskLimits {
             ballast_bytes: 16 * 1024 * 1024,
         }
     }
+}
+
+/// Shows how full the disk is to whoever asks.
+pub(super) struct Gauge {
+    folder: PathBuf,
+    free_bytes_min: u64,
+}
+
+impl Gauge {
+    pub(super) fn new(paths: &Paths, limits: DiskLimits) -> Gauge {
+        Gauge {
+            folder: paths.folder.clone(),
+            free_bytes_min: limits.free_bytes_min,
+        }
+    }
+
+    /// Nothing if the operating system does not say.
+    pub(super) fn read(&self) -> Option<DiskState> {
+        Some(DiskState {
+            free_bytes: free_bytes(&self.folder)?,
+            free_bytes_min: self.free_bytes_min,
+        })
+    }
+}
+
+fn free_bytes(folder: &Path) -> Option<u64> {
+    let space = rustix::fs::statvfs(folder).ok()?;
+    Some(space.f_bavail * space.f_frsize)
 }
 
 /// Watches the disk for the writer.
@@ -91,7 +120,7 @@ impl Disk {
     fn look(&mut self) {
         self.groups_until_look = GROUPS_BETWEEN_LOOKS;
         self.bytes_until_look = BYTES_BETWEEN_LOOKS;
-        let Some(free) = self.free_bytes() else {
+        let Some(free) = free_bytes(&self.folder) else {
             return;
         };
         let was_low = self.low;
@@ -114,11 +143,6 @@ impl Disk {
         {
             tracing::warn!(%error, "cannot write the ballast file");
         }
-    }
-
-    fn free_bytes(&self) -> Option<u64> {
-        let space = rustix::fs::statvfs(&self.folder).ok()?;
-        Some(space.f_bavail * space.f_frsize)
     }
 
     fn fill_ballast(&self) -> std::io::Result<()> {

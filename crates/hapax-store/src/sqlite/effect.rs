@@ -62,8 +62,6 @@ pub(super) struct InChain {
     pub(super) chain: [u8; 16],
     /// The type that had ended the entity before the effect was accepted.
     pub(super) ended_by: Option<String>,
-    /// A person has looked and let it go ahead.
-    pub(super) released: bool,
 }
 
 impl Held {
@@ -89,6 +87,8 @@ pub(super) fn to_held(row: &Row<'_>) -> rusqlite::Result<Held> {
         // What cannot be read is not claimed.
         gate: Gate::from_code(row.get(19)?).unwrap_or(Gate::Review),
         order,
+        // Unordered effects have nobody's leave and need none.
+        released: row.get::<_, Option<bool>>(32)?.unwrap_or_default(),
         last: to_last(row)?,
     };
     Ok(Held {
@@ -150,7 +150,6 @@ fn to_order(row: &Row<'_>) -> rusqlite::Result<Option<(PlannedOrder, InChain)>> 
     let place = InChain {
         chain,
         ended_by: row.get(31)?,
-        released: row.get(32)?,
     };
     Ok(Some((order, place)))
 }

@@ -64,9 +64,10 @@ use hapax_ledger::transition::{Resolution, Resolver};
 use crate::deeds;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::nouns::{
-    Advanced, Arrival, Beat, Beaten, ClaimAsk, Claims, Command, Commanded, Effect, EffectCounts,
-    EffectDetail, EffectFilter, Event, EventDetail, EventFacts, EventFilter, LaneDue, Listed, Move,
-    OwnClaim, OwnClaimed, Page, Parcel, PayloadAnswer, Reaped, Receipt, Rescued, StoreStats,
+    Advanced, Arrival, Beat, Beaten, ClaimAsk, Claims, Command, Commanded, DiskState, Effect,
+    EffectCounts, EffectDetail, EffectFilter, Event, EventDetail, EventFacts, EventFilter, LaneDue,
+    Listed, Move, OwnClaim, OwnClaimed, Page, Parcel, PayloadAnswer, Reaped, Receipt, Rescued,
+    StoreStats,
 };
 use crate::store::{Clock, Store};
 pub use disk::DiskLimits;
@@ -92,6 +93,7 @@ pub struct SqliteStore {
     clock: Clock,
     index: index::KeyIndex,
     checkpointer: checkpoint::Checkpointer,
+    gauge: disk::Gauge,
     // Held so that no other process opens the same file: the index knows only what this writer wrote.
     _lock: File,
 }
@@ -113,6 +115,7 @@ impl SqliteStore {
             clock: options.clock,
             index,
             checkpointer,
+            gauge: disk::Gauge::new(&paths, options.disk),
             _lock: lock,
         })
     }
@@ -334,6 +337,10 @@ impl Store for SqliteStore {
     async fn close(&self) {
         // Joining threads blocks; it is the last thing a process does with its store, and they end after one group.
         self.shut();
+    }
+
+    fn disk(&self) -> Option<DiskState> {
+        self.gauge.read()
     }
 
     async fn stats(&self) -> Result<StoreStats, StoreError> {

@@ -197,6 +197,7 @@ fn insert(
             record,
             gate: Gate::Open,
             order: new.order.clone(),
+            released: false,
             last: None,
         },
         attempts_max: new.attempts_max,
@@ -271,7 +272,7 @@ fn write_new(
             order.map(|order| order.snapshot),
             order.map(|order| order.review),
             place.and_then(|place| place.ended_by.as_deref()),
-            place.map(|place| place.released),
+            place.map(|_| held.effect.released),
             joined,
         ])
     })

@@ -33,6 +33,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
             "problems": problems,
             "sources": loaded.as_ref().map_or(Vec::new(), sources),
             "effects": loaded.as_ref().map_or(Vec::new(), effects),
+            "alertsHost": loaded.as_ref().ok().and_then(alerts_host),
         }))?;
     } else {
         for problem in problems {
@@ -58,9 +59,16 @@ fn summary(loaded: &Loaded) -> String {
         Some(listed("source", &sources.collect::<Vec<_>>())),
         Some(listed("effect", &effects.collect::<Vec<_>>()))
             .filter(|_| !loaded.config.effects.is_empty()),
+        alerts_host(loaded).map(|host| format!("alerts to {host}")),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     format!("ok: {}", parts.join("; "))
+}
+
+/// Where alerts go; the host only, since paths and queries may hold tokens.
+fn alerts_host(loaded: &Loaded) -> Option<&str> {
+    let effect = loaded.config.alerts.effect.as_ref()?;
+    effect.url.uri().host()
 }
 
 fn listed(noun: &str, named: &[String]) -> String {

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
-use http::{HeaderName, HeaderValue, Method, Request, Uri};
+use http::{HeaderName, HeaderValue, Method, Request, Response, Uri};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::{self, connect::HttpConnector};
 use hyper_util::rt::TokioExecutor;
@@ -24,7 +25,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// The largest answer: 250 events with long keys are far below.
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-type Legacy = legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
+pub(super) type Legacy = legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
 /// A client of one server.
 pub(super) struct Client {
@@ -38,6 +39,7 @@ pub(super) struct Client {
 pub(super) struct Answer {
     /// The HTTP status.
     pub(super) status: u16,
+    pub(super) content_type: Option<HeaderValue>,
     pub(super) body: Bytes,
 }
 
@@ -168,32 +170,64 @@ impl Client {
                 .request(request)
                 .await
                 .map_err(|error| self.unreachable(&error))?;
-            let status = answer.status().as_u16();
-            let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX)
-                .collect()
-                .await;
-            match body {
-                Ok(body) => Ok(Answer {
-                    status,
-                    body: body.to_bytes(),
-                }),
-                Err(error) if error.is::<LengthLimitError>() => {
-                    let text = format!("the answer of {} is larger than 16 MiB", self.base);
-                    Err(Failure::new(
-                        Exit::Failed,
-                        "H0410",
-                        text,
-                        "ask for less with --limit",
-                    ))
-                }
-                Err(error) => Err(self.unreachable(&*error)),
+            self.whole(answer).await
+        };
+        let answered = tokio::time::timeout(ANSWER_TIMEOUT, exchange).await;
+        answered.unwrap_or_else(|_| Err(self.too_slow()))
+    }
+
+    /// Asks for a stream, from an event on. Its body has no end; anything but a stream is an answer like others.
+    pub(super) async fn follow(
+        &self,
+        path_and_query: &str,
+        after: Option<&str>,
+    ) -> Result<Result<Incoming, Answer>, Failure> {
+        let mut request = self.request(Method::GET, path_and_query, Bytes::new())?;
+        let headers = request.headers_mut();
+        headers.extend(self.token.clone().map(|token| (AUTHORIZATION, token)));
+        let after = after.and_then(|after| HeaderValue::try_from(after).ok());
+        headers.extend(after.map(|after| (HeaderName::from_static("last-event-id"), after)));
+        let exchange = async {
+            let answer = self.http.request(request).await;
+            let answer = answer.map_err(|error| self.unreachable(&error))?;
+            match answer.status().is_success() {
+                true => Ok(Ok(answer.into_body())),
+                false => self.whole(answer).await.map(Err),
             }
         };
         let answered = tokio::time::timeout(ANSWER_TIMEOUT, exchange).await;
-        answered.unwrap_or_else(|_| {
-            let seconds = ANSWER_TIMEOUT.as_secs();
-            Err(self.no_answer(&format!("no answer within {seconds} s")))
-        })
+        answered.unwrap_or_else(|_| Err(self.too_slow()))
+    }
+
+    /// Reads an answer to its end.
+    async fn whole(&self, answer: Response<Incoming>) -> Result<Answer, Failure> {
+        let status = answer.status().as_u16();
+        let content_type = answer.headers().get(CONTENT_TYPE).cloned();
+        let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX)
+            .collect()
+            .await;
+        match body {
+            Ok(body) => Ok(Answer {
+                status,
+                content_type,
+                body: body.to_bytes(),
+            }),
+            Err(error) if error.is::<LengthLimitError>() => {
+                let text = format!("the answer of {} is larger than 16 MiB", self.base);
+                Err(Failure::new(
+                    Exit::Failed,
+                    "H0410",
+                    text,
+                    "ask for less with --limit",
+                ))
+            }
+            Err(error) => Err(self.unreachable(&*error)),
+        }
+    }
+
+    fn too_slow(&self) -> Failure {
+        let seconds = ANSWER_TIMEOUT.as_secs();
+        self.no_answer(&format!("no answer within {seconds} s"))
     }
 
     fn unreachable(&self, error: &(dyn Error + 'static)) -> Failure {
@@ -230,7 +264,7 @@ pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Res
     clippy::disallowed_methods,
     reason = "the operator's own client: it goes where HAPAX_URL says, and nobody else can choose that"
 )]
-fn connect() -> Result<Legacy, Failure> {
+pub(super) fn connect() -> Result<Legacy, Failure> {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
@@ -265,7 +299,7 @@ fn unusable(text: &str, help: &str) -> Failure {
 }
 
 /// The cause that says most: "connection refused", not "client error (Connect)".
-fn why(error: &(dyn Error + 'static), host: &str) -> String {
+pub(super) fn why(error: &(dyn Error + 'static), host: &str) -> String {
     let mut cause = error;
     loop {
         if cause.to_string() == "dns error" {

@@ -75,6 +75,14 @@ impl Failure {
         }
     }
 
+    /// The code of a failure in words.
+    pub(super) fn code(&self) -> Option<&'static str> {
+        match self {
+            Failure::Config(_) => None,
+            Failure::Said(said) => Some(said.code),
+        }
+    }
+
     /// How the command ends.
     pub fn exit(&self) -> Exit {
         match self {

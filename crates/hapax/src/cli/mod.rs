@@ -4,6 +4,7 @@
 //! - `output`, `table`: data on stdout, talk on stderr, tables that fit
 //! - `client`: the HTTP client of the commands that ask a running server
 //! - `act`: decisions: what would happen is shown, and somebody says yes
+//! - `live`: a stream of events, as it comes
 //! - `list`, `rows`: what commands that show the ledger have in common: pages, filters, rows of JSON as tables
 //!
 //! **Invariant**: data goes to stdout and talk to stderr; an exit code means the same for every command; what a
@@ -26,6 +27,8 @@ mod headers;
 mod init;
 mod keys;
 mod list;
+mod listen;
+mod live;
 mod output;
 mod pages;
 mod replay;
@@ -86,6 +89,8 @@ enum Command {
     /// Duplicate forensics: what the ledger tells about the keys of sources
     #[command(subcommand)]
     Keys(keys::Command),
+    /// Forward live events to a local URL
+    Listen(listen::Args),
     /// Show the page of an error code
     Explain(explain::Args),
 }
@@ -115,6 +120,7 @@ pub fn main() -> ExitCode {
         Command::Token(command) => token::run(&command),
         Command::Audit(command) => audit::run(&command),
         Command::Keys(command) => keys::run(&command),
+        Command::Listen(args) => listen::run(&args),
         Command::Explain(args) => explain::run(&args),
     };
     match result {

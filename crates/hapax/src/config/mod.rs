@@ -2,13 +2,14 @@
 //!
 //! - [`load()`] and [`parse`]: the way in
 //! - `raw`, `table`, `spec`: what is written, field by field
-//! - `resolve`, `source`, `trust`, [`effect`]: what it means
+//! - `resolve`, `source`, `trust`, [`effect`], `alerts`: what it means
 //! - `scan`, `excerpt`, [`Problem`]: what is wrong with it, where, and what to do
 //! - [`Environment`]: variables and files that it points at
 //!
 //! **Invariant**: nothing outside this folder sees a raw value; a problem is said with file, line and remedy, and
 //! never shows a secret.
 
+mod alerts;
 pub mod effect;
 mod environment;
 mod excerpt;
@@ -25,6 +26,7 @@ mod suggest;
 mod table;
 mod trust;
 
+pub use alerts::{ALERT_LANE, ALERT_SOURCE, AlertsConfig};
 pub use effect::{
     BodyForm, EffectConfig, OnDuplicateOfFailed, OrderConfig, ReconcileConfig, SequenceConfig,
 };

@@ -2,6 +2,7 @@
 
 use toml::de::DeTable;
 
+use super::alerts::{self, RawAlerts};
 use super::effect::raw::{self as effect, RawEffect, RawOrder, RawReconcile};
 use super::scan::{At, Scan, Text};
 use super::spec::{self, RawVerify};
@@ -27,6 +28,7 @@ pub(super) struct Raw {
     pub(super) public_url: Option<Text>,
     pub(super) admin_token: Option<Text>,
     pub(super) limits: RawLimits,
+    pub(super) alerts: Option<RawAlerts>,
     pub(super) sources: Vec<RawSource>,
     /// The names of all sources, wanted or not.
     pub(super) source_names: Vec<String>,
@@ -86,8 +88,9 @@ pub(super) fn read(scan: &Scan<'_>, table: DeTable<'_>, scope: Scope<'_>) -> Raw
             .table("limits", "[limits]")
             .map(limits)
             .unwrap_or_default();
+        raw.alerts = top.table("alerts", "[alerts]").map(alerts::read);
     } else {
-        for name in ["listen", "store", "admin", "limits"] {
+        for name in ["listen", "store", "admin", "limits", "alerts"] {
             top.value(name);
         }
     }

@@ -12,7 +12,7 @@ use super::raw::{Raw, RawLimits, RawSource};
 use super::resolved::{Config, Limits, StoreTarget};
 use super::scan::{At, Scan, Text};
 use super::table::Number;
-use super::{effect, size, source};
+use super::{alerts, effect, size, source};
 
 /// Where the server listens unless told: only this machine can reach it.
 const LISTEN_DEFAULT: &str = "127.0.0.1:8080";
@@ -42,6 +42,7 @@ pub(super) fn config(scan: &Scan<'_>, raw: Raw, overlay: Overlay) -> Option<Conf
     });
     let public_url = raw.public_url.map(|text| public_url(scan, &text));
     let limits = limits(scan, &raw.limits);
+    let alerts = alerts::resolve(scan, raw.alerts.as_ref());
     unique_names(scan, &raw.sources);
     let known_url = public_url.as_ref().map(Option::as_deref);
     let names = raw.sources.iter().map(|source| source.name.as_ref());
@@ -67,6 +68,7 @@ pub(super) fn config(scan: &Scan<'_>, raw: Raw, overlay: Overlay) -> Option<Conf
         sources: sources.into_iter().collect::<Option<Vec<_>>>()?,
         effects: effects?,
         limits: limits?,
+        alerts: alerts?,
     })
 }
 

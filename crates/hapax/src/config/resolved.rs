@@ -9,6 +9,7 @@ use hapax_ledger::field::Field;
 use hapax_store::nouns::Keep;
 use hapax_verify::{Secret, Verifier};
 
+use super::alerts::AlertsConfig;
 use super::effect::{EffectConfig, OnDuplicateOfFailed, OrderConfig, ReconcileConfig};
 
 /// All of `hapax.toml`.
@@ -28,6 +29,16 @@ pub struct Config {
     pub effects: Vec<Arc<EffectConfig>>,
     /// What bounds the server.
     pub limits: Limits,
+    /// How often somebody looks whether somebody should look, and where that is told.
+    pub alerts: AlertsConfig,
+}
+
+impl Config {
+    /// Everything that is sent: the effects of events, and alerts.
+    pub fn sent(&self) -> Vec<Arc<EffectConfig>> {
+        let alerts = self.alerts.effect.iter();
+        self.effects.iter().chain(alerts).cloned().collect()
+    }
 }
 
 /// Where the ledger is kept.

@@ -262,7 +262,8 @@ impl Shared {
         }
     }
 
-    /// Fetches the snapshot that goes along. One that was frozen stays, unless the effect converges.
+    /// Fetches the snapshot that goes along. One that was frozen stays, unless the effect converges. What a person has released is
+    /// not asked about again, whatever the state is by now.
     async fn snapshot(&self, target: &Target, job: &mut Job) -> Snapshot {
         let wanted = job
             .effect
@@ -274,7 +275,7 @@ impl Shared {
         let Some(reconcile) = target.reconcile.as_ref().filter(|_| wanted && !frozen) else {
             return Snapshot::Here;
         };
-        let body = &job.parcel.body;
+        let (body, released) = (&job.parcel.body, job.effect.released);
         let fetched = match reconcile.url_for(body) {
             Ok(url) => {
                 let get = ask::get(url, reconcile.headers.clone(), target.timeout);
@@ -283,7 +284,7 @@ impl Shared {
             Err(error) => Err(error.to_string()),
         };
         match fetched {
-            Ok(snapshot) if target.effect.review_with_snapshot(body, &snapshot) => {
+            Ok(snapshot) if !released && target.effect.review_with_snapshot(body, &snapshot) => {
                 Snapshot::Review(Review {
                     code: ASKED.into(),
                     message: format!(

@@ -197,19 +197,22 @@ impl Shared {
     /// Something in these lanes can be claimed from a time on. Lanes of other nodes: they are told.
     pub(super) fn hear(&self, lanes: impl IntoIterator<Item = (Arc<str>, Time)>) {
         let now = clock::tick();
-        let mut elsewhere = Vec::new();
+        let (mut heard, mut elsewhere) = (false, Vec::new());
         for (lane, at) in lanes {
             match (self.standing(&lane, now), self.caps(&lane)) {
                 (Standing::NotOurs, Some(_)) => elsewhere.push(lane),
                 (Standing::Ours(caps) | Standing::Closing(caps), _) => {
                     let at = self.drift.local(at);
                     lock(&self.lanes).hear(&lane, caps, at, now);
+                    heard = true;
                 }
-                // Nobody here knows where to send it. It waits, and is seen waiting.
+                // Nobody here knows where to send it. It waits, and is seen waiting; or the user's own code carries it out.
                 (Standing::NotOurs, None) => {}
             }
         }
-        self.work.notify_one();
+        if heard {
+            self.work.notify_one();
+        }
         if !elsewhere.is_empty() {
             let store = self.store.clone();
             tokio::spawn(async move { store.wake(elsewhere).await });

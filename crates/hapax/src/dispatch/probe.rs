@@ -35,7 +35,6 @@ pub(super) struct Probes {
 
 #[derive(Clone)]
 struct Question {
-    name: Arc<str>,
     key: String,
     lane: Arc<str>,
     asked: u32,
@@ -82,12 +81,13 @@ impl Shared {
     /// An effect is uncertain: its probe is asked, if it has one.
     pub(super) fn ask_probe(&self, effect: &Effect) {
         let targets = self.targets.load();
+        // By its lane, which is its target's name: what the user's own code carries out is in a lane of its own, and nobody's probe
+        // speaks for it.
         let has_probe = targets
-            .get(&effect.name)
+            .get(&effect.lane)
             .is_some_and(|target| target.effect.probe.is_some());
         if has_probe {
             let question = Question {
-                name: effect.name.clone(),
                 key: effect.key.clone(),
                 lane: effect.lane.clone(),
                 asked: 0,
@@ -132,7 +132,7 @@ impl Shared {
     }
 
     async fn probe_one(&self, effect: EffectId, question: &Question) -> Asked {
-        let target = self.targets.load().get(&question.name).cloned();
+        let target = self.targets.load().get(&question.lane).cloned();
         let Some(target) = target else {
             return Asked::Enough;
         };

@@ -14,6 +14,7 @@ use hapax_ledger::id::EventId;
 use hapax_ledger::key::BodyHash;
 use hapax_ledger::time::{Span, Time};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 pub use gather::gather;
 pub use rules::judge;
@@ -86,8 +87,9 @@ pub struct Gathered {
 }
 
 /// What the ledger tells about a source's keys.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = KeyReport)]
 pub struct Report {
     /// The source.
     pub source: String,
@@ -100,8 +102,9 @@ pub struct Report {
 }
 
 /// One thing that was found.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = KeyFinding)]
 pub struct Finding {
     /// Which.
     pub kind: &'static str,
@@ -116,8 +119,9 @@ pub struct Finding {
 }
 
 /// One case.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = KeyExample)]
 pub struct Example {
     /// The events concerned.
     pub event_ids: Vec<String>,

@@ -89,6 +89,8 @@ problems! {
     NOT_YOURS = CONFLICT, "H0320", "an effect of this name is not for your own code";
     /// Nothing to cancel.
     NOT_RUNNING = CONFLICT, "H0321", "the replay is not running any more";
+    /// No place for another stream.
+    TOO_MANY_LISTENERS = SERVICE_UNAVAILABLE, "H0322", "too many listen to live events; end a stream, or try again later";
 }
 
 #[derive(Serialize)]

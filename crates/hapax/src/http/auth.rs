@@ -24,23 +24,26 @@ pub fn token_hash(token: &[u8]) -> [u8; 32] {
 
 /// Lets a request through if its token counts and its role is high enough. Whoever it is travels with the request.
 pub async fn require(State(api): State<Api>, mut request: Request, next: Next) -> Response {
-    let token = bearer(request.headers()).unwrap_or_default();
-    let Some(actor) = api.tokens.find(token_hash(token), clock::now()) else {
+    let Some(actor) = api.tokens.find(hash_of(request.headers()), clock::now()) else {
         return unknown();
     };
     // Everything here is about the whole ledger.
     if actor.app.is_some() {
         return problem(answer::OTHER_APP).into_response();
     }
-    let least = match *request.method() {
-        Method::GET | Method::HEAD => Role::Viewer,
-        _ => Role::Operator,
-    };
-    if actor.role < least {
+    if actor.role < least(request.method()) {
         return problem(answer::FORBIDDEN).into_response();
     }
     request.extensions_mut().insert(actor);
     next.run(request).await
+}
+
+/// The least role that a request with this method needs, whatever it is about.
+pub fn least(method: &Method) -> Role {
+    match *method {
+        Method::GET | Method::HEAD => Role::Viewer,
+        _ => Role::Operator,
+    }
 }
 
 /// Lets only admins through, behind [`require`].
@@ -50,6 +53,11 @@ pub async fn admins_only(request: Request, next: Next) -> Response {
         true => next.run(request).await,
         false => problem(answer::FORBIDDEN).into_response(),
     }
+}
+
+/// The hash of the token that a request shows.
+pub fn hash_of(headers: &HeaderMap) -> [u8; 32] {
+    token_hash(bearer(headers).unwrap_or_default())
 }
 
 fn unknown() -> Response {

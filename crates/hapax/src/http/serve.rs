@@ -16,6 +16,7 @@ use super::api::{self, Api};
 use super::auth::token_hash;
 use super::intake::Intake;
 use super::listen::{self, Doors};
+use crate::alert::{self, Alerts};
 use crate::config::{Config, Limits, Problems, StoreTarget};
 use crate::dispatch::{Dispatcher, Parts, Sender, Settings, Targets};
 use crate::inbox::Inbox;
@@ -68,15 +69,18 @@ pub async fn run(config: Config, reload: Reload) -> anyhow::Result<()> {
     ));
     let knowing = tokio::spawn(server.api.tokens.clone().run(stopping.clone()));
     let replaying = tokio::spawn(server.api.replays.clone().run(stopping.clone()));
+    let watching = tokio::spawn(server.api.alerts.clone().run(stopping.clone()));
     let (stop_sending, stop_soon) = watch::channel(false);
     let dispatching = tokio::spawn(server.dispatcher.clone().run(stop_soon));
     server.wait(&reload, signals).await;
     tracing::info!("stopping: finishing what was taken");
     stop.send_replace(true);
+    server.api.live.end();
     serving.await?;
     reaping.await?;
     knowing.await?;
     replaying.await?;
+    watching.await?;
     // Last: what was accepted until now may still go out from memory.
     stop_sending.send_replace(true);
     dispatching.await?;
@@ -174,11 +178,11 @@ impl Server {
     pub async fn new(config: Config, store: Arc<dyn Store>) -> anyhow::Result<Server> {
         let token_hash = admin_token(&config, &*store).await?;
         let metrics = Arc::new(Metrics::default());
+        let targets = Targets::new(&config.sent(), &config.sources, store.shards());
         let running = Running {
             listen: config.listen,
             store: config.store,
         };
-        let targets = Targets::new(&config.effects, &config.sources, store.shards());
         let dispatcher = Dispatcher::new(Parts {
             store: store.clone(),
             sender: Sender::new(Settings::default())?,
@@ -200,6 +204,13 @@ impl Server {
             dispatcher.clone(),
             metrics.clone(),
         ));
+        let alerts = Arc::new(Alerts::new(alert::Parts {
+            store: store.clone(),
+            inbox: inbox.clone(),
+            dispatcher: dispatcher.clone(),
+            metrics: metrics.clone(),
+            config: config.alerts,
+        }));
         let tokens = Arc::new(Tokens::new(store.clone(), token_hash));
         if let Err(error) = tokens.refresh().await {
             tracing::warn!(%error, "tokens could not be read; until they are, only the admin token counts");
@@ -211,6 +222,8 @@ impl Server {
             store,
             inbox: inbox.clone(),
             tokens,
+            alerts,
+            live: Arc::default(),
             metrics: metrics.clone(),
         };
         let doors = Arc::new(Doors {
@@ -260,7 +273,7 @@ impl Server {
             }
         }
         self.dispatcher.reload(Targets::new(
-            &config.effects,
+            &config.sent(),
             &config.sources,
             self.api.store.shards(),
         ));
@@ -272,6 +285,7 @@ impl Server {
                 .map(|source| source.name().clone()),
         );
         self.inbox.reload(sources);
+        self.api.alerts.reload(config.alerts);
         match restart_needed {
             true => tracing::warn!(
                 "the new config is in force, but for `listen`, `store` and `[limits]`: these change with a restart"

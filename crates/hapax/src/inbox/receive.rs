@@ -7,12 +7,13 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use hapax_ledger::time::Time;
-use hapax_store::nouns::{Arrival, Proof, Receipt};
+use hapax_store::nouns::{Arrival, NewEvent, Proof, Receipt, Receipted};
 use hapax_store::{Store, StoreError, StoreErrorKind};
 use hapax_verify::provider::HandshakeAnswer;
 use hapax_verify::{Refusal, Request, Verified, Verifier};
 use tokio::sync::Semaphore;
 
+use super::accepts::Accepts;
 use super::headers::RequestHeaders;
 use super::identify::identify;
 use super::refused::{BODY_BYTES_MAX, RefusedRequest};
@@ -70,6 +71,8 @@ pub struct Inbox {
     decoy: Verifier,
     slow: Arc<Semaphore>,
     metrics: Arc<Metrics>,
+    /// Tells of what is accepted here.
+    pub accepts: Accepts,
 }
 
 /// The sources in force, and how the outside reaches them.
@@ -133,6 +136,7 @@ impl Inbox {
             decoy: Verifier::decoy(),
             slow: Arc::new(Semaphore::new(SLOW_VERIFICATIONS_MAX)),
             metrics,
+            accepts: Accepts::default(),
         }
     }
 
@@ -264,23 +268,21 @@ impl Inbox {
             },
             events: identified.events,
         };
-        let keys: Vec<String> = arrival
-            .events
-            .iter()
-            .map(|event| event.key.clone())
-            .collect();
+        let names: Vec<Name> = arrival.events.iter().map(Name::of).collect();
         let promises = self.dispatcher.promise(&mut arrival);
         match self.store.accept(arrival).await {
             Ok(receipts) => {
                 promises.keep(&receipts);
+                self.accepts.tell();
                 self.metrics.accepted(source.name(), &receipts);
+                count_repeats(source, &names, &receipts);
                 match <[Receipt; 1]>::try_from(receipts) {
                     Ok([receipt]) if source.batch.is_none() => Verdict::Accepted(receipt),
                     Ok(one) => Verdict::AcceptedBatch(one.into()),
                     Err(several) => Verdict::AcceptedBatch(several),
                 }
             }
-            Err(error) => self.failed(source, &error, keys, request.at).await,
+            Err(error) => self.failed(source, &error, names, request.at).await,
         }
     }
 
@@ -288,12 +290,12 @@ impl Inbox {
         &self,
         source: &Source,
         error: &StoreError,
-        keys: Vec<String>,
+        names: Vec<Name>,
         now: Time,
     ) -> Verdict {
         self.metrics.store_failed(error.kind());
         if error.kind() == StoreErrorKind::CommitUnknown
-            && tokio::time::timeout(LOOK_BACK_WAIT, self.look_back(source, keys, now))
+            && tokio::time::timeout(LOOK_BACK_WAIT, self.look_back(source, names, now))
                 .await
                 .is_err()
         {
@@ -304,8 +306,8 @@ impl Inbox {
 
     /// Says in the log what became of an unknown commit. The answer stays 5xx either way: that a row can be read does not
     /// prove that it is on disk, and the sender's retry is what settles it (A3).
-    async fn look_back(&self, source: &Source, keys: Vec<String>, now: Time) {
-        for key in keys {
+    async fn look_back(&self, source: &Source, names: Vec<Name>, now: Time) {
+        for Name { key, .. } in names {
             match self.store.sighted(source.name(), &key, now).await {
                 Ok(Some(event)) => {
                     tracing::warn!(source = %source.name(), key, %event, "the commit is unknown, the event is there; the sender's retry will find it");
@@ -316,6 +318,33 @@ impl Inbox {
                 Err(error) => {
                     tracing::warn!(source = %source.name(), key, %error, "the commit is unknown, and the key cannot be looked up now");
                 }
+            }
+        }
+    }
+}
+
+/// What an event is known by once the store has it.
+struct Name {
+    key: String,
+    event_type: Option<String>,
+}
+
+impl Name {
+    fn of(event: &NewEvent) -> Name {
+        Name {
+            key: event.key.clone(),
+            event_type: event.event_type.clone(),
+        }
+    }
+}
+
+fn count_repeats(source: &Source, names: &[Name], receipts: &[Receipt]) {
+    for (name, receipt) in names.iter().zip(receipts) {
+        match receipt.sighting {
+            Receipted::New => {}
+            Receipted::Duplicate | Receipted::Conflict => {
+                let event_type = name.event_type.as_deref();
+                source.repeats.saw(receipt.event, event_type, &name.key);
             }
         }
     }

@@ -9,6 +9,7 @@ use hapax_ledger::plan::EffectRule;
 
 use crate::config::{EffectConfig, SourceConfig};
 use crate::inbox::refused::Refused;
+use crate::inbox::repeats::Repeats;
 
 /// A source, ready to receive.
 pub struct Source {
@@ -32,6 +33,8 @@ pub struct Source {
     pub scheme_label: Arc<str>,
     /// The latest requests that it did not believe.
     pub refused: Refused,
+    /// Which of its events came again lately.
+    pub repeats: Repeats,
 }
 
 /// Where an event's properties stand.
@@ -107,6 +110,7 @@ impl Source {
             batch,
             scheme_label,
             refused: Refused::default(),
+            repeats: Repeats::default(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! What is counted of effects, by lane. Lanes may be many, so only the first ones seen have a label of their own.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -12,6 +12,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
+
+use super::lags::{Lag, Lags};
 
 /// Lanes with a label of their own; all others share one.
 const LANE_LABELS_MAX: usize = 200;
@@ -43,6 +45,7 @@ struct LaneLabel {
 /// The metrics of effects.
 pub struct EffectMetrics {
     lanes: Mutex<HashSet<String>>,
+    lags: Lags,
     attempts: Family<OutcomeLabels, Counter>,
     settled: Family<StateLabels, Counter>,
     rescued: Family<LaneLabel, Counter>,
@@ -57,6 +60,7 @@ impl Default for EffectMetrics {
     fn default() -> EffectMetrics {
         EffectMetrics {
             lanes: Mutex::default(),
+            lags: Lags::default(),
             attempts: Family::default(),
             settled: Family::default(),
             rescued: Family::default(),
@@ -144,9 +148,15 @@ impl EffectMetrics {
             lane: self.lane(lane),
             outcome: word(outcome),
         };
+        self.lags.attempt(&labels.lane, lag);
         self.attempts.get_or_create(&labels).inc();
         self.dispatch_lag.observe(lag.as_secs_f64());
         self.attempt_seconds.observe(took.as_secs_f64());
+    }
+
+    /// How late attempts began, by lane, since this was last asked.
+    pub fn take_lags(&self) -> HashMap<String, Lag> {
+        self.lags.take()
     }
 
     /// An effect came to an end, or to a halt.

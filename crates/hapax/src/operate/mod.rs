@@ -6,12 +6,14 @@
 //! - [`tokens`]: who may ask, from memory
 //! - [`timeline`]: what happened to an event, told from what is kept; `timeline_text`: its sentences
 //! - [`replays`]: carries replays of many events on
+//! - [`follow`]: every event that is accepted from a moment on
 //! - [`ids`]: ids of what operators make
 //!
 //! **Invariant**: what changes something goes through [`hapax_store::Store::command`] or [`hapax_store::Catalog`], which write
 //! the audit record in the same transaction (J1).
 
 mod again;
+pub mod follow;
 pub mod ids;
 pub mod operator;
 pub mod replays;

@@ -50,12 +50,13 @@ fn every_setting_that_is_commented_out_is_a_good_one() {
             .env("VERIFY_TOKEN", "0123456789abcdef")
             .env("TARGET_TOKEN", "Bearer 0123456789abcdef")
             .env("TARGET_SECRET", "0123456789abcdef0123456789abcdef")
+            .env("ALERTS_SECRET", "0123456789abcdef0123456789abcdef")
             .env("HAPAX_ADMIN_TOKEN", "0123456789abcdef"),
     );
     let ran = ran.expect_exit(0);
     assert_eq!(
         ran.stdout,
-        "ok: 2 sources: demo (stripe), partner (custom); 1 effect: record-payment (keyed)\n"
+        "ok: 2 sources: demo (stripe), partner (custom); 1 effect: record-payment (keyed); alerts to ops.example.com\n"
     );
 }
 

@@ -296,6 +296,18 @@ fn every_preset_is_a_source() {
 }
 
 #[test]
+fn alerts_go_nowhere_unless_told() {
+    let config = good("");
+    assert!(config.alerts.effect.is_none() && config.sent().is_empty());
+    assert_eq!(config.alerts.every, Duration::from_secs(10));
+    let config = good("[alerts]\nurl = \"https://ops.example/x\"\nevery = \"1m\"\n");
+    assert_eq!(config.alerts.every, Duration::from_secs(60));
+    let sent = config.sent();
+    assert_eq!((&*sent[0].name, &*sent[0].source), ("~alerts", "~hapax"));
+    assert!(sent[0].signer.is_none());
+}
+
+#[test]
 fn the_environment_beats_the_file() {
     let mut given = given();
     given.variables.extend([

@@ -34,6 +34,31 @@ pub(crate) fn says(text: &str, want: &[&str]) {
 
 const SERVER: &[(&str, &str)] = &[
     (
+        "[alerts]\nscret = \"http://b/\"",
+        "H0102 2:1 unknown field `scret` in [alerts] | did you mean `secret`?",
+    ),
+    (
+        "[alerts]\nurl = \"b.example\"",
+        "H0130 2:7 `url` cannot be called: it is not an http or https URL",
+    ),
+    (
+        "[alerts]\nurl = \"http://b/\"\nsecret = \"short\"",
+        "H0113 3:10 the signing secret is shorter than 24 bytes",
+    ),
+    (
+        "[alerts]\nsecret = \"whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz\"",
+        "H0109 1:1 [alerts] has a `secret` and no `url`",
+    ),
+    (
+        "[alerts]\nevery = \"50ms\"",
+        "H0135 2:9 `every` of 50ms is out of range | write 100ms to 5m",
+    ),
+    ("[alerts]\nevery = \"6m\"", "H0135 2:9"),
+    (
+        "alerts = \"http://b/\"",
+        "H0103 1:10 `alerts` is a string; it has to be a table",
+    ),
+    (
         "listen = \"localhost:80\"",
         "H0119 1:10 `localhost:80` is not an address to listen on",
     ),

@@ -41,6 +41,8 @@ fn secrets_are_never_shown() {
         format!("x = {{ y = [{{ password = \"{HUSH}\" }}] }}\n"),
         format!("effect = [{{ name = \"x\", secret = \"{HUSH}\" }}]\n"),
         format!("admin = \"{HUSH}\"\n"),
+        format!("[alerts]\nurl = \"http://u:{HUSH}@b/\"\nsecret = \"{HUSH}-{HUSH}\"\n"),
+        format!("[alerts]\nurl = \"http://b/?t={HUSH}\"\nsecret = \"{HUSH}-{HUSH}\"\n"),
         format!("admin = {{ token = \"{HUSH}\", x = 1 }}\n"),
         // A problem on the same line, and a secret in another field or under another name.
         format!("source = [{{ name = \"A\", provider = \"nope\", secrets = [\"{HUSH}\"] }}]\n"),

@@ -15,6 +15,7 @@ mod config_secrets;
 mod effects;
 mod errors;
 mod faults;
+mod guide;
 mod inbox;
 mod operate;
 mod plan;

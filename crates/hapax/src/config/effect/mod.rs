@@ -11,7 +11,7 @@ mod of_source;
 mod order;
 mod payload;
 pub(super) mod raw;
-mod request;
+pub(super) mod request;
 mod resolve;
 mod resolved;
 mod settings;

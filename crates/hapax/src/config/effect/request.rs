@@ -27,7 +27,7 @@ const OWN_HEADERS: [&str; 11] = [
 const OWN_PREFIXES: [&str; 2] = ["hapax-", "webhook-"];
 
 /// A URL.
-pub(super) fn url(scan: &Scan<'_>, field: &str, text: &Text) -> Option<Url> {
+pub(in crate::config) fn url(scan: &Scan<'_>, field: &str, text: &Text) -> Option<Url> {
     let parsed = Url::parse(&text.value);
     parsed.map_err(|bad| refuse(scan, field, text, &bad)).ok()
 }
@@ -105,7 +105,7 @@ pub(super) fn headers(scan: &Scan<'_>, named: Option<&Named>) -> Option<HeaderMa
 }
 
 /// What signs a request as Standard Webhooks has it: base64 after `whsec_`, or else the text itself.
-pub(super) fn signer(scan: &Scan<'_>, text: &Text) -> Option<Verifier> {
+pub(in crate::config) fn signer(scan: &Scan<'_>, text: &Text) -> Option<Verifier> {
     let preset = provider::find("standard-webhooks").expect("a built-in preset");
     let mut spec = preset.verify.clone();
     spec.key = Some(KeyForm::WhsecOrText);

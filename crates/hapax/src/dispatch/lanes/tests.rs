@@ -38,6 +38,7 @@ fn job(lane: &Arc<str>, now: Instant) -> Job {
             record: EffectRecord::planned(Repeat::Keyed, at),
             gate: Gate::Open,
             order: None,
+            released: false,
             last: None,
         },
         parcel: Arc::new(Parcel {

@@ -13,20 +13,36 @@ use http::StatusCode;
 
 use super::Api;
 use super::body::{Fields, Refused};
+use super::describe::asked::{
+    ActionRequest, ConflictRequest, ReplayEventRequest, ResolveRequest, ReviewRequest,
+};
+use super::describe::told;
 use super::event::unavailable;
 use super::posted::{self, Posted};
 use crate::http::answer::{self, Answer, Problem, explained, problem};
 use crate::operate::{Granted, Terms, Wish};
 
 /// The largest revision: they fit into a JSON number.
-const REVISION_MAX: u64 = (1 << 53) - 1;
+pub(super) const REVISION_MAX: u64 = (1 << 53) - 1;
 
-/// `POST /event/{id}/retry`
+/// Tries again what failed.
+#[utoipa::path(post, path = "/event/{id}/retry", operation_id = "retryEvent", tag = "actions",
+    params(("id" = String, Path, description = "the event")), request_body = ActionRequest,
+    responses(
+        (status = ACCEPTED, description = "the run has begun", body = told::Acted),
+        (status = OK, description = "what would happen, with `dryRun`", body = told::Acted),
+        (status = GONE, description = "the bytes of the event are deleted", body = told::Problem)))]
 pub async fn retry(api: State<Api>, id: Path<String>, posted: Posted) -> impl IntoResponse {
     on_event(api, id, posted, |_| Some(Wish::Retry)).await
 }
 
-/// `POST /event/{id}/replay`
+/// Does what has not been done; what is named in `force`, also again.
+#[utoipa::path(post, path = "/event/{id}/replay", operation_id = "replayEvent", tag = "actions",
+    params(("id" = String, Path, description = "the event")), request_body = ReplayEventRequest,
+    responses(
+        (status = ACCEPTED, description = "the run has begun", body = told::Acted),
+        (status = OK, description = "what would happen, with `dryRun`", body = told::Acted),
+        (status = GONE, description = "the bytes of the event are deleted", body = told::Problem)))]
 pub async fn replay(api: State<Api>, id: Path<String>, posted: Posted) -> impl IntoResponse {
     let wish = |fields: &mut Fields| {
         let force = fields.texts("force");
@@ -35,12 +51,24 @@ pub async fn replay(api: State<Api>, id: Path<String>, posted: Posted) -> impl I
     on_event(api, id, posted, wish).await
 }
 
-/// `POST /event/{id}/reconcile`
+/// Asks the source of truth, and goes on from what it says.
+#[utoipa::path(post, path = "/event/{id}/reconcile", operation_id = "reconcileEvent", tag = "actions",
+    params(("id" = String, Path, description = "the event")), request_body = ActionRequest,
+    responses(
+        (status = ACCEPTED, description = "the run has begun", body = told::Acted),
+        (status = OK, description = "what would happen, with `dryRun`", body = told::Acted),
+        (status = GONE, description = "the bytes of the event are deleted", body = told::Problem),
+        (status = BAD_GATEWAY, description = "the source of truth could not be asked", body = told::Problem)))]
 pub async fn reconcile(api: State<Api>, id: Path<String>, posted: Posted) -> impl IntoResponse {
     on_event(api, id, posted, |_| Some(Wish::Reconcile)).await
 }
 
-/// `POST /event/{id}/review`
+/// Decides about an event that waits for a person.
+#[utoipa::path(post, path = "/event/{id}/review", operation_id = "reviewEvent", tag = "actions",
+    params(("id" = String, Path, description = "the event")), request_body = ReviewRequest,
+    responses(
+        (status = OK, description = "done; or what would happen, with `dryRun`", body = told::Acted),
+        (status = GONE, description = "the bytes of the event are deleted", body = told::Problem)))]
 pub async fn review(api: State<Api>, id: Path<String>, posted: Posted) -> impl IntoResponse {
     let wish = |fields: &mut Fields| {
         fields.word("outcome", "release, dismiss", |word| match word {
@@ -52,7 +80,13 @@ pub async fn review(api: State<Api>, id: Path<String>, posted: Posted) -> impl I
     on_event(api, id, posted, wish).await
 }
 
-/// `POST /event/{id}/conflict/{n}`
+/// Decides about another body under an event's key.
+#[utoipa::path(post, path = "/event/{id}/conflict/{number}", operation_id = "decideConflict", tag = "actions",
+    params(("id" = String, Path, description = "the event"),
+        ("number" = u32, Path, description = "the delivery that brought it")), request_body = ConflictRequest,
+    responses(
+        (status = OK, description = "done; or what would happen, with `dryRun`", body = told::Acted),
+        (status = GONE, description = "the bytes of the event are deleted", body = told::Problem)))]
 pub async fn conflict(
     api: State<Api>,
     Path((id, number)): Path<(String, String)>,
@@ -72,7 +106,11 @@ pub async fn conflict(
     answer.into_response()
 }
 
-/// `POST /effect/{id}/resolve`
+/// Says what became of an effect.
+#[utoipa::path(post, path = "/effect/{id}/resolve", operation_id = "resolveEffect", tag = "actions",
+    params(("id" = String, Path, description = "the effect")), request_body = ResolveRequest,
+    responses(
+        (status = OK, description = "done; or what would happen, with `dryRun`", body = told::Acted)))]
 pub async fn resolve(
     State(api): State<Api>,
     Path(id): Path<String>,

@@ -5,17 +5,22 @@ use axum::response::IntoResponse;
 use hapax_store::nouns::{AuditFilter, AuditRecord};
 use http::StatusCode;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::Api;
+use super::describe::asked::AuditQuery;
+use super::describe::value;
 use super::event::unavailable;
 use super::list::{self, Asked, Invalid, ListBody};
 use crate::clock::text as time_text;
 use crate::http::answer;
 
 /// A record as users see it: all that its hash covers, letter by letter, so that anybody can check the chain.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = AuditRecord)]
 struct RecordBody {
     seq: u64,
+    #[schema(schema_with = value::time)]
     at: String,
     actor: String,
     action: String,
@@ -27,7 +32,10 @@ struct RecordBody {
     hash: String,
 }
 
-/// `GET /audit`
+/// Who decided what, newest first.
+#[utoipa::path(get, path = "/audit", operation_id = "listAudit", tag = "audit",
+    params(AuditQuery),
+    responses((status = OK, description = "a page", body = ListBody<RecordBody>)))]
 pub async fn list(State(api): State<Api>, RawQuery(query): RawQuery) -> impl IntoResponse {
     let query = query.as_deref().unwrap_or("");
     let Asked { filter, page } = match list::parse(query, AuditFilter::default(), narrow) {

@@ -9,8 +9,11 @@ use serde_json::{Map, Value};
 use super::list::{Invalid, refuse_all};
 use crate::http::answer::Answer;
 
-/// The longest text of a field: a reason is a few sentences, a name a few words.
-const TEXT_BYTES_MAX: usize = 4 * 1024;
+/// The longest text of a field, in characters as JSON Schema counts them: a reason is a few sentences, a name a few words.
+pub(super) const TEXT_CHARS_MAX: usize = 4 * 1024;
+
+/// The largest number up to which all whole numbers can be told apart in JSON as most programs read it.
+const EXACT_MAX: f64 = 9_007_199_254_740_991.0;
 
 const MISSING: &str = "missing";
 const TYPE: &str = "type_error";
@@ -25,11 +28,12 @@ pub(super) struct Fields {
 }
 
 impl Fields {
-    /// The fields of a body. An empty one has none; one that is no JSON object has none either, and says so in the end.
+    /// The fields of a body. An empty one has none, nor has `null`; one that is no JSON object has none either, and says so in the end.
     pub(super) fn of(body: &[u8]) -> Fields {
         let body: &[u8] = if body.is_empty() { b"{}" } else { body };
         let (fields, wrong) = match serde_json::from_slice(body) {
             Ok(Value::Object(fields)) => (fields, Vec::new()),
+            Ok(Value::Null) => (Map::new(), Vec::new()),
             Ok(_) => (Map::new(), vec![not_an_object("a JSON object is expected")]),
             Err(error) => (Map::new(), vec![not_an_object(&error.to_string())]),
         };
@@ -51,8 +55,8 @@ impl Fields {
             Value::String(text) if text.trim().is_empty() => {
                 self.complain(name, "it must not be empty", VALUE);
             }
-            Value::String(text) if text.len() > TEXT_BYTES_MAX => {
-                self.complain(name, "at most 4096 bytes are expected", VALUE);
+            Value::String(text) if text.chars().count() > TEXT_CHARS_MAX => {
+                self.complain(name, "at most 4096 characters are expected", VALUE);
             }
             Value::String(text) => return Some(text),
             _ => self.complain(name, "a text is expected", TYPE),
@@ -105,7 +109,7 @@ impl Fields {
         allowed: RangeInclusive<u64>,
     ) -> Option<u64> {
         let value = self.take(name)?;
-        let number = value.as_u64().filter(|number| allowed.contains(number));
+        let number = whole(&value).filter(|number| allowed.contains(number));
         if number.is_none() {
             let (from, to) = (allowed.start(), allowed.end());
             let msg = format!("a whole number from {from} to {to} is expected");
@@ -220,6 +224,14 @@ impl Refused {
     }
 }
 
+/// A whole number, also if it is written as `60.0`: JSON knows only one kind of number.
+fn whole(value: &Value) -> Option<u64> {
+    let written = || value.as_f64().filter(|number| number.fract() == 0.0);
+    // Up to 2^53 every whole number is exact, and no field allows more.
+    let exact = |number: f64| (0.0..=EXACT_MAX).contains(&number).then_some(number as u64);
+    value.as_u64().or_else(|| written().and_then(exact))
+}
+
 fn not_an_object(why: &str) -> Invalid {
     Invalid::field("", why, "json_invalid")
 }
@@ -247,13 +259,19 @@ mod tests {
 
     #[test]
     fn a_body_is_read_strictly() {
-        let table: [(&str, &[&str]); 9] = [
+        let table: [(&str, &[&str]); 12] = [
             (r#"{"reason":"x","outcome":"a"}"#, &[]),
             (
                 r#"{"reason":"x","outcome":"a","dryRun":true,"ifRevision":9,"force":["m"]}"#,
                 &[],
             ),
             (r#"{"reason":"x","outcome":"a","ifRevision":null}"#, &[]),
+            (r#"{"reason":"x","outcome":"a","ifRevision":9.0}"#, &[]),
+            (
+                r#"{"reason":"x","outcome":"a","ifRevision":8.5}"#,
+                &["ifRevision: value_error"],
+            ),
+            ("null", &["reason: missing", "outcome: missing"]),
             (
                 r#"{"outcome":"c"}"#,
                 &["reason: missing", "outcome: value_error"],

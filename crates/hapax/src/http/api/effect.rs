@@ -8,36 +8,48 @@ use hapax_ledger::outcome::Outcome;
 use hapax_store::nouns::{Attempt, Effect, EffectDetail, EffectFilter};
 use http::StatusCode;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::Api;
+use super::describe::asked::EffectQuery;
+use super::describe::value;
 use super::event::unavailable;
 use super::list::{self, Asked, Invalid, ListBody};
 use crate::clock::text as time_text;
 use crate::http::answer::{self, problem};
 
 /// An effect as users see it.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Effect)]
 pub struct EffectBody {
+    #[schema(schema_with = value::effect_id)]
     id: String,
+    #[schema(schema_with = value::event_id)]
     event_id: String,
     name: String,
     key: String,
+    #[schema(schema_with = value::repeat)]
     repeat: &'static str,
+    #[schema(schema_with = value::state)]
     state: &'static str,
     attempt_count: u32,
+    #[schema(schema_with = value::time_or_null)]
     next_attempt_at: Option<String>,
     last_outcome: Option<String>,
     lane: String,
     generation: u32,
+    #[schema(schema_with = value::skip_reason_or_null)]
     skip_reason: Option<&'static str>,
     /// `open`, `waiting` (for others) or `review` (for a person), while it is pending.
+    #[schema(schema_with = value::gate_or_null)]
     gate: Option<&'static str>,
     entity: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = EffectDetail)]
 struct DetailBody {
     #[serde(flatten)]
     effect: EffectBody,
@@ -49,14 +61,17 @@ struct DetailBody {
 }
 
 /// One attempt as users see it.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Attempt)]
 pub struct AttemptBody {
     generation: u32,
     number: u32,
     fence: u64,
     node: String,
+    #[schema(schema_with = value::time)]
     started_at: String,
+    #[schema(schema_with = value::time)]
     ended_at: String,
     outcome: String,
     status: Option<u16>,
@@ -65,10 +80,14 @@ pub struct AttemptBody {
     response_bytes: Option<u64>,
     /// What its worker said after somebody else had taken over.
     late_outcome: Option<String>,
+    #[schema(schema_with = value::time_or_null)]
     late_at: Option<String>,
 }
 
-/// `GET /effect`
+/// Effects, newest first.
+#[utoipa::path(get, path = "/effect", operation_id = "listEffects", tag = "effects",
+    params(EffectQuery),
+    responses((status = OK, description = "a page", body = ListBody<EffectBody>)))]
 pub async fn list(State(api): State<Api>, RawQuery(query): RawQuery) -> impl IntoResponse {
     let asked = match list::parse(
         query.as_deref().unwrap_or(""),
@@ -109,7 +128,10 @@ fn narrow(filter: &mut EffectFilter, name: &str, value: &str) -> Result<(), Opti
     Ok(())
 }
 
-/// `GET /effect/{id}`
+/// One effect with its attempts.
+#[utoipa::path(get, path = "/effect/{id}", operation_id = "getEffect", tag = "effects",
+    params(("id" = String, Path, description = "the effect")),
+    responses((status = OK, description = "the effect", body = DetailBody)))]
 pub async fn show(State(api): State<Api>, Path(id): Path<String>) -> impl IntoResponse {
     let Ok(id) = id.parse::<EffectId>() else {
         return problem(answer::NOT_FOUND);

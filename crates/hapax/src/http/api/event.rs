@@ -11,8 +11,11 @@ use hapax_store::nouns::{
 use http::header::{CONTENT_DISPOSITION, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::Api;
+use super::describe::asked::EventQuery;
+use super::describe::{told, value};
 use super::effect::{self, EffectBody};
 use super::list::{self, Asked, Invalid, ListBody};
 use super::progress::{self, Progress};
@@ -22,21 +25,28 @@ use crate::http::answer::{self, Answer, problem};
 
 /// An event as users see it. `firstProcessedAt`, `completedAt` and the last error come from the attempts of its effects, which only
 /// `GET /event/{id}` reads: in lists they are null, but for the error of an event that waits for a person, which is its own.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Event)]
 struct EventBody {
+    #[schema(schema_with = value::event_id)]
     id: String,
     source: String,
     r#type: Option<String>,
     key: String,
+    #[schema(schema_with = value::key_origin)]
     key_origin: &'static str,
     provider_event_id: Option<String>,
     object_id: Option<String>,
     entity: Option<String>,
     version: Option<String>,
+    #[schema(schema_with = value::status)]
     status: &'static str,
+    #[schema(schema_with = value::time)]
     received_at: String,
+    #[schema(schema_with = value::time_or_null)]
     first_processed_at: Option<String>,
+    #[schema(schema_with = value::time_or_null)]
     completed_at: Option<String>,
     last_error_code: Option<String>,
     last_error_message: Option<String>,
@@ -45,7 +55,8 @@ struct EventBody {
     conflict_count: u32,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = EventDetail)]
 struct DetailBody {
     #[serde(flatten)]
     event: EventBody,
@@ -54,13 +65,17 @@ struct DetailBody {
     runs: Vec<RunBody>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Delivery)]
 struct DeliveryBody {
+    #[schema(schema_with = value::time)]
     at: String,
+    #[schema(schema_with = value::delivery_outcome)]
     outcome: &'static str,
     scheme: String,
     secret_index: Option<u8>,
+    #[schema(schema_with = value::time_or_null)]
     signed_at: Option<String>,
     body_hash: String,
     conflict: bool,
@@ -69,10 +84,14 @@ struct DeliveryBody {
     number: u32,
     /// What somebody decided about another body: `acknowledged` or `promoted`.
     decided: Option<&'static str>,
+    #[schema(schema_with = value::event_id_or_null)]
     promoted_to: Option<String>,
 }
 
-/// `GET /event`
+/// Events, newest first.
+#[utoipa::path(get, path = "/event", operation_id = "listEvents", tag = "events",
+    params(EventQuery),
+    responses((status = OK, description = "a page", body = ListBody<EventBody>)))]
 pub async fn list(State(api): State<Api>, RawQuery(query): RawQuery) -> impl IntoResponse {
     let asked = match list::parse(
         query.as_deref().unwrap_or(""),
@@ -118,7 +137,10 @@ fn narrow(filter: &mut EventFilter, name: &str, value: &str) -> Result<(), Optio
     Ok(())
 }
 
-/// `GET /event/{id}`
+/// One event with all that hangs on it.
+#[utoipa::path(get, path = "/event/{id}", operation_id = "getEvent", tag = "events",
+    params(("id" = String, Path, description = "the event")),
+    responses((status = OK, description = "the event", body = DetailBody)))]
 pub async fn show(State(api): State<Api>, Path(id): Path<String>) -> impl IntoResponse {
     let Ok(id) = id.parse() else {
         return problem(answer::NOT_FOUND);
@@ -133,7 +155,14 @@ pub async fn show(State(api): State<Api>, Path(id): Path<String>) -> impl IntoRe
     }
 }
 
-/// `GET /event/{id}/body`: the bytes as they came. Never as a page: whatever type the sender named, a browser saves it.
+/// The bytes as they came.
+///
+/// Never as a page: whatever type the sender named, a browser saves it.
+#[utoipa::path(get, path = "/event/{id}/body", operation_id = "getEventBody", tag = "events",
+    params(("id" = String, Path, description = "the event")),
+    responses(
+        (status = OK, description = "the bytes", body = Value, content_type = "*/*"),
+        (status = GONE, description = "they have been deleted", body = told::Problem)))]
 pub async fn body(State(api): State<Api>, Path(id): Path<String>) -> impl IntoResponse {
     let Ok(id) = id.parse() else {
         return problem(answer::NOT_FOUND);
@@ -169,6 +198,12 @@ fn detail_body(detail: EventDetail, progress: Progress) -> DetailBody {
         deliveries: detail.deliveries.into_iter().map(delivery).collect(),
         effects: detail.effects.into_iter().map(effect::to_body).collect(),
     }
+}
+
+/// An event as a row of the list, as JSON.
+pub(super) fn row(event: Event) -> String {
+    // Nothing in it that JSON could not say.
+    serde_json::to_string(&to_body(event, Progress::default())).unwrap_or_default()
 }
 
 fn to_body(event: Event, progress: Progress) -> EventBody {

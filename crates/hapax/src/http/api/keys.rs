@@ -7,13 +7,17 @@ use hapax_ledger::time::Time;
 use http::StatusCode;
 
 use super::Api;
+use super::describe::asked::KeysQuery;
 use super::event::unavailable;
 use super::list::{self, Invalid};
 use crate::config::SourceConfig;
-use crate::forensics::{Expected, gather, judge};
+use crate::forensics::{Expected, Report, gather, judge};
 use crate::http::answer::{self, problem};
 
-/// `GET /source/{name}/audit`, narrowed by `since`.
+/// What the ledger tells about a source's keys.
+#[utoipa::path(get, path = "/source/{name}/audit", operation_id = "auditKeys", tag = "sources",
+    params(("name" = String, Path, description = "the source"), KeysQuery),
+    responses((status = OK, description = "what was found", body = Report)))]
 pub async fn audit(
     State(api): State<Api>,
     Path(name): Path<String>,

@@ -7,6 +7,7 @@ use hapax_ledger::time::Time;
 use hapax_store::nouns::{Listed, PAGE_MAX, Page, PageFrom};
 use http::StatusCode;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::http::answer::{self, Answer};
 
@@ -14,8 +15,9 @@ use crate::http::answer::{self, Answer};
 const LIMIT_DEFAULT: u32 = 50;
 
 /// A page of a list as users see it.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = List)]
 pub(super) struct ListBody<T> {
     data: Vec<T>,
     iterator: Option<String>,
@@ -41,6 +43,13 @@ impl<T> ListBody<T> {
     }
 }
 
+/// A list that is given as a whole.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Data)]
+pub(super) struct DataBody<T> {
+    pub(super) data: Vec<T>,
+}
+
 #[derive(Serialize)]
 struct InvalidBody {
     detail: Vec<Invalid>,
@@ -59,6 +68,15 @@ impl Invalid {
     pub(super) fn query(name: &str, msg: &str) -> Invalid {
         Invalid {
             loc: ["query".into(), name.into()],
+            msg: msg.into(),
+            r#type: "value_error",
+        }
+    }
+
+    /// A header.
+    pub(super) fn header(name: &str, msg: &str) -> Invalid {
+        Invalid {
+            loc: ["header".into(), name.into()],
             msg: msg.into(),
             r#type: "value_error",
         }

@@ -2,24 +2,30 @@
 //!
 //! - [`effect`]: effects, one effect with its attempts
 //! - [`event`]: events, one event, its bytes; `progress`: what its effects say about it; `run`: passes over it
+//! - [`live`]: events as they are accepted
 //! - [`verdict`]: what would happen if somebody acted now
 //! - [`timeline`]: what happened
 //! - [`act`]: what operators decide
 //! - [`replay`]: replays of many events
 //! - [`own`]: the ledger for the user's own code
+//! - [`alert`]: what somebody should look at
 //! - [`token`]: API tokens; [`audit`]: who decided what
 //! - [`source`]: sources and what they refused; [`keys`]: what the ledger tells about their keys
 //! - `list`: what lists look like
 //! - [`posted`]: requests that change something; `body`: their JSON, read strictly
+//! - [`describe`]: what the API says about itself, as OpenAPI
 //! - [`ops`]: `/healthz`, `/readyz`, `/metrics`
 
 pub mod act;
+pub mod alert;
 pub mod audit;
 mod body;
+pub mod describe;
 pub mod effect;
 pub mod event;
 pub mod keys;
 pub mod list;
+pub mod live;
 pub mod ops;
 pub mod own;
 pub mod posted;
@@ -34,17 +40,25 @@ pub mod verdict;
 use std::sync::Arc;
 
 use axum::response::IntoResponse;
-use axum::routing::{get, post};
-use axum::{Router, middleware};
+use axum::{Extension, Router, middleware};
 use hapax_store::Store;
+use hapax_store::nouns::Role;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
+use self::describe::document::{self, Document};
+use self::live::Live;
 use super::answer::{self, problem};
 use super::auth;
+use crate::alert::Alerts;
 use crate::inbox::Inbox;
 use crate::metrics::Metrics;
 use crate::operate::Operator;
 use crate::operate::replays::Replays;
 use crate::operate::tokens::Tokens;
+
+/// Where the API stands.
+const UNDER: &str = "/api/v1";
 
 /// What the API works on.
 #[derive(Clone)]
@@ -59,65 +73,80 @@ pub struct Api {
     pub replays: Arc<Replays>,
     /// Who may ask.
     pub tokens: Arc<Tokens>,
+    /// What somebody should look at.
+    pub alerts: Arc<Alerts>,
+    /// Those who listen.
+    pub live: Arc<Live>,
     /// What is counted.
     pub metrics: Arc<Metrics>,
 }
 
-/// All routes but the inbox's.
+/// All routes but the inbox's. Each is registered with its description: see [`describe`].
 pub fn router(api: Api) -> Router {
-    let guarded = ledger()
-        .merge(admins())
+    let (guarded, described) = ledger().merge(admins()).split_for_parts();
+    let guarded = guarded
         .fallback(nothing_here)
         .method_not_allowed_fallback(wrong_method)
         .layer(middleware::from_fn_with_state(api.clone(), auth::require));
-    Router::new()
-        .nest("/api/v1", guarded)
-        .route("/healthz", get(ops::healthz))
-        .route("/readyz", get(ops::readyz))
-        .route("/metrics", get(ops::metrics))
+    let (open, document) = open().split_for_parts();
+    let document = Document::new(document.nest(UNDER, described));
+    open.nest(UNDER, guarded)
+        .layer(Extension(document))
         .fallback(nothing_here)
         .method_not_allowed_fallback(wrong_method)
         .with_state(api)
 }
 
+/// How the server is: open to everybody who can reach it.
+fn open() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(ops::healthz))
+        .routes(routes!(ops::readyz))
+        .routes(routes!(ops::metrics))
+}
+
 /// Looking needs a viewer, deciding an operator: [`auth::require`] tells them apart by the method.
-fn ledger() -> Router<Api> {
-    Router::new()
-        .route("/event", get(event::list))
-        .route("/event/{id}", get(event::show))
-        .route("/event/{id}/body", get(event::body))
-        .route("/event/{id}/verdict", get(verdict::show))
-        .route("/event/{id}/timeline", get(timeline::show))
-        .route("/event/{id}/retry", post(act::retry))
-        .route("/event/{id}/replay", post(act::replay))
-        .route("/event/{id}/reconcile", post(act::reconcile))
-        .route("/event/{id}/review", post(act::review))
-        .route("/event/{id}/conflict/{number}", post(act::conflict))
-        .route(
-            "/event/{id}/conflict/{number}/body",
-            get(verdict::conflict_body),
-        )
-        .route("/effect", get(effect::list))
-        .route("/effect/{id}", get(effect::show))
-        .route("/effect/{id}/resolve", post(act::resolve))
-        .route("/effect/claim", post(own::claim))
-        .route("/effect/{id}/extend", post(own::extend))
-        .route("/effect/{id}/settle", post(own::settle))
-        .route("/replay", get(replay::list).post(replay::start))
-        .route("/replay/{id}", get(replay::show))
-        .route("/replay/{id}/cancel", post(replay::cancel))
-        .route("/source", get(source::list))
-        .route("/source/{name}/audit", get(keys::audit))
-        .route("/source/{name}/refused", get(source::refused))
+fn ledger() -> OpenApiRouter<Api> {
+    let mut router = OpenApiRouter::new()
+        .routes(routes!(document::show))
+        .routes(routes!(event::list))
+        .routes(routes!(live::stream))
+        .routes(routes!(event::show))
+        .routes(routes!(event::body))
+        .routes(routes!(verdict::show))
+        .routes(routes!(timeline::show))
+        .routes(routes!(act::retry))
+        .routes(routes!(act::replay))
+        .routes(routes!(act::reconcile))
+        .routes(routes!(act::review))
+        .routes(routes!(act::conflict))
+        .routes(routes!(verdict::conflict_body))
+        .routes(routes!(effect::list))
+        .routes(routes!(effect::show))
+        .routes(routes!(act::resolve))
+        .routes(routes!(own::claim))
+        .routes(routes!(own::extend))
+        .routes(routes!(own::settle))
+        .routes(routes!(replay::list, replay::start))
+        .routes(routes!(replay::show))
+        .routes(routes!(replay::cancel))
+        .routes(routes!(alert::list))
+        .routes(routes!(source::list))
+        .routes(routes!(keys::audit))
+        .routes(routes!(source::refused));
+    document::guard(router.get_openapi_mut(), auth::least);
+    router
 }
 
 /// What needs an admin.
-fn admins() -> Router<Api> {
-    Router::new()
-        .route("/token", get(token::list).post(token::create))
-        .route("/token/{id}/revoke", post(token::revoke))
-        .route("/audit", get(audit::list))
-        .route_layer(middleware::from_fn(auth::admins_only))
+fn admins() -> OpenApiRouter<Api> {
+    let mut router = OpenApiRouter::new()
+        .routes(routes!(token::list, token::create))
+        .routes(routes!(token::revoke))
+        .routes(routes!(audit::list))
+        .route_layer(middleware::from_fn(auth::admins_only));
+    document::guard(router.get_openapi_mut(), |_| Role::Admin);
+    router
 }
 
 async fn nothing_here() -> impl IntoResponse {

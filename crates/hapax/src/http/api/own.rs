@@ -15,23 +15,27 @@ use hapax_store::nouns::{
     Effect, Keep, Move, Moved, OWN_LANE, OwnClaim, OwnClaimed, Said, Settlement,
 };
 use http::StatusCode;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
 
 use super::Api;
 use super::body::Refused;
+use super::describe::asked::{ClaimRequest, ExtendRequest, SettleRequest};
+use super::describe::{told, value};
 use super::event::unavailable;
 use super::posted::Posted;
 use crate::clock::text as time_text;
 use crate::http::answer::{self, Answer, explained, problem};
 
 /// The longest lease, in seconds: a day. Longer work extends it.
-const LEASE_SECONDS_MAX: u64 = 24 * 60 * 60;
+pub(super) const LEASE_SECONDS_MAX: u64 = 24 * 60 * 60;
 /// The largest result.
 const RESULT_BYTES_MAX: usize = 8 * 1024;
-/// The longest name and the longest key.
-const NAME_BYTES_MAX: usize = 200;
+/// The longest name.
+pub(super) const NAME_CHARS_MAX: usize = 200;
 /// Fences fit into a JSON number.
-const FENCE_MAX: u64 = (1 << 53) - 1;
+pub(super) const FENCE_MAX: u64 = (1 << 53) - 1;
 /// How long an event is kept that exists only because of a claim: as long as those of a source that says nothing.
 const KEEP: Keep = Keep {
     payload: Span::from_days(30),
@@ -39,7 +43,68 @@ const KEEP: Keep = Keep {
     retry_window: Span::from_days(7),
 };
 
-/// `POST /effect/claim`
+/// What became of a claim.
+#[derive(Serialize, ToSchema)]
+#[serde(tag = "verdict", rename_all = "snake_case")]
+#[schema(as = Claimed)]
+enum ClaimedBody {
+    /// Carry it out, and settle it with this fence.
+    Claimed {
+        #[serde(rename = "effectId")]
+        #[schema(schema_with = value::effect_id)]
+        effect: String,
+        #[schema(schema_with = value::fence)]
+        fence: u64,
+    },
+    /// It has been carried out.
+    Done {
+        #[serde(rename = "effectId")]
+        #[schema(schema_with = value::effect_id)]
+        effect: String,
+        /// What was reported then.
+        result: Value,
+    },
+    /// Somebody else carries it out.
+    InFlight {
+        #[serde(rename = "effectId")]
+        #[schema(schema_with = value::effect_id)]
+        effect: String,
+        /// When that claim runs out.
+        #[schema(schema_with = value::time)]
+        until: String,
+    },
+    /// Nobody knows whether it has been carried out; a person has to say.
+    Uncertain {
+        #[serde(rename = "effectId")]
+        #[schema(schema_with = value::effect_id)]
+        effect: String,
+    },
+}
+
+/// What became of a claim that was extended or settled.
+#[derive(Default, Serialize, ToSchema)]
+#[schema(as = Advanced)]
+struct AdvancedBody {
+    /// Where the effect stands now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = value::state)]
+    state: Option<&'static str>,
+    /// When the claim runs out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = value::time)]
+    until: Option<String>,
+    /// True if this very claim had said so before; nothing was changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    repeated: Option<bool>,
+}
+
+/// Claims an effect for the user's own code.
+#[utoipa::path(post, path = "/effect/claim", operation_id = "claimEffect", tag = "your own code",
+    request_body = ClaimRequest,
+    responses(
+        (status = OK, description = "what became of it", body = ClaimedBody),
+        (status = NOT_FOUND, description = "there is no such event", body = told::Problem)))]
 pub async fn claim(State(api): State<Api>, posted: Posted) -> impl IntoResponse {
     let claim = match read_claim(&posted) {
         Ok(claim) => claim,
@@ -63,8 +128,8 @@ fn read_claim(posted: &Posted) -> Result<OwnClaim, Refused> {
         fields.refuse("eventId", "the id of an event is expected");
     }
     let name = fields.text("name");
-    if name.len() > NAME_BYTES_MAX {
-        fields.refuse("name", "at most 200 bytes are expected");
+    if name.chars().count() > NAME_CHARS_MAX {
+        fields.refuse("name", "at most 200 characters are expected");
     }
     let key = fields.text("key");
     let repeat = fields.word("repeat", "converges, keyed, once", Repeat::from_word);
@@ -90,25 +155,21 @@ fn seconds_of(seconds: u64) -> Span {
 
 fn said(claimed: OwnClaimed) -> Answer {
     let body = match claimed {
-        OwnClaimed::Claimed { effect, fence } => json!({
-            "verdict": "claimed",
-            "effectId": effect.to_string(),
-            "fence": fence.as_u64(),
-        }),
-        OwnClaimed::Done { effect, result } => json!({
-            "verdict": "done",
-            "effectId": effect.to_string(),
-            "result": result.map(|bytes| result_of(&bytes)),
-        }),
-        OwnClaimed::InFlight { effect, until } => json!({
-            "verdict": "in_flight",
-            "effectId": effect.to_string(),
-            "until": time_text(until),
-        }),
-        OwnClaimed::Uncertain { effect } => json!({
-            "verdict": "uncertain",
-            "effectId": effect.to_string(),
-        }),
+        OwnClaimed::Claimed { effect, fence } => ClaimedBody::Claimed {
+            effect: effect.to_string(),
+            fence: fence.as_u64(),
+        },
+        OwnClaimed::Done { effect, result } => ClaimedBody::Done {
+            effect: effect.to_string(),
+            result: result.map_or(Value::Null, |bytes| result_of(&bytes)),
+        },
+        OwnClaimed::InFlight { effect, until } => ClaimedBody::InFlight {
+            effect: effect.to_string(),
+            until: time_text(until),
+        },
+        OwnClaimed::Uncertain { effect } => ClaimedBody::Uncertain {
+            effect: effect.to_string(),
+        },
         OwnClaimed::Closed { effect } => {
             let detail = format!("{effect} was given up or skipped; a person has to decide first");
             return explained(answer::NOT_YOURS, &detail, None);
@@ -128,7 +189,10 @@ fn result_of(bytes: &[u8]) -> Value {
         .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(bytes).into_owned()))
 }
 
-/// `POST /effect/{id}/extend`
+/// Gives a claim more time.
+#[utoipa::path(post, path = "/effect/{id}/extend", operation_id = "extendEffect", tag = "your own code",
+    params(("id" = String, Path, description = "the effect")), request_body = ExtendRequest,
+    responses((status = OK, description = "the claim holds until then", body = AdvancedBody)))]
 pub async fn extend(api: State<Api>, id: Path<String>, posted: Posted) -> impl IntoResponse {
     let mut fields = posted.fields();
     let fence = fields.number("fence", 0..=FENCE_MAX);
@@ -139,7 +203,10 @@ pub async fn extend(api: State<Api>, id: Path<String>, posted: Posted) -> impl I
     }
 }
 
-/// `POST /effect/{id}/settle`
+/// Says how it went.
+#[utoipa::path(post, path = "/effect/{id}/settle", operation_id = "settleEffect", tag = "your own code",
+    params(("id" = String, Path, description = "the effect")), request_body = SettleRequest,
+    responses((status = OK, description = "it is in the ledger", body = AdvancedBody)))]
 pub async fn settle(api: State<Api>, id: Path<String>, posted: Posted) -> impl IntoResponse {
     match read_settlement(&posted) {
         Ok((fence, settlement)) => advance(api, id, fence, Move::Settle(settlement)).await,
@@ -211,13 +278,24 @@ fn is_said_again(effect: &Effect, fence: Fence, what: &Move) -> bool {
 fn moved(moved: &Moved, repeats: bool) -> Answer {
     match moved {
         Moved::Done(change) => {
-            let mut body = json!({ "state": change.next.state.word() });
-            if let Did::Extended { until } = change.did {
-                body["until"] = time_text(until).into();
-            }
+            let until = match change.did {
+                Did::Extended { until } => Some(time_text(until)),
+                _ => None,
+            };
+            let body = AdvancedBody {
+                state: Some(change.next.state.word()),
+                until,
+                repeated: None,
+            };
             answer::json(StatusCode::OK, &body)
         }
-        Moved::Refused(_) if repeats => answer::json(StatusCode::OK, &json!({ "repeated": true })),
+        Moved::Refused(_) if repeats => {
+            let body = AdvancedBody {
+                repeated: Some(true),
+                ..AdvancedBody::default()
+            };
+            answer::json(StatusCode::OK, &body)
+        }
         Moved::Refused(rejected) => stale(*rejected),
         Moved::NoEffect => problem(answer::NOT_FOUND),
         Moved::Waits(_) | Moved::Stale(_) | Moved::Review(_) => problem(answer::NOT_NOW),

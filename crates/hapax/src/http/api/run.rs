@@ -4,24 +4,32 @@ use hapax_ledger::id::RunId;
 use hapax_ledger::run::RunKind;
 use hapax_store::nouns::{Event, Run};
 use serde::Serialize;
+use utoipa::ToSchema;
 
+use super::describe::value;
 use crate::clock::text as time_text;
 
 /// What is said of the run that every event begins with.
 const RECEIVED: &str = "received";
 
 /// A run as users see it.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Run)]
 pub(super) struct RunBody {
+    #[schema(schema_with = value::run_id)]
     id: String,
+    #[schema(schema_with = value::run_kind)]
     kind: &'static str,
     actor: String,
     reason: String,
+    #[schema(schema_with = value::time)]
     at: String,
+    #[schema(schema_with = value::run_id_or_null)]
     parent_id: Option<String>,
     /// What the source of truth said, of a reconcile.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     snapshot: Option<String>,
 }
 

@@ -4,15 +4,19 @@ use axum::extract::{Path, State};
 use axum::response::IntoResponse;
 use http::StatusCode;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::Api;
+use super::describe::value;
+use super::list::DataBody;
 use crate::clock::text as time_text;
 use crate::http::answer::{self, problem};
 use crate::inbox::Source;
 use crate::inbox::refused::RefusedRequest;
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Source)]
 struct SourceBody {
     name: String,
     provider: String,
@@ -26,13 +30,10 @@ struct SourceBody {
     refused: u64,
 }
 
-#[derive(Serialize)]
-struct DataBody<T> {
-    data: Vec<T>,
-}
-
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Refusal)]
 struct RefusedBody {
+    #[schema(schema_with = value::time)]
     at: String,
     remote: Option<String>,
     code: &'static str,
@@ -40,7 +41,9 @@ struct RefusedBody {
     remedy: Option<String>,
 }
 
-/// `GET /source`
+/// Sources, with what they counted since the start.
+#[utoipa::path(get, path = "/source", operation_id = "listSources", tag = "sources",
+    responses((status = OK, description = "all of them", body = DataBody<SourceBody>)))]
 pub async fn list(State(api): State<Api>) -> impl IntoResponse {
     let sources = api.inbox.sources();
     let data = sources
@@ -69,7 +72,10 @@ fn to_body(api: &Api, source: &Source) -> SourceBody {
     }
 }
 
-/// `GET /source/{name}/refused`
+/// The latest requests that were not believed, with the likely cause.
+#[utoipa::path(get, path = "/source/{name}/refused", operation_id = "listRefused", tag = "sources",
+    params(("name" = String, Path, description = "the source")),
+    responses((status = OK, description = "the latest, from memory", body = DataBody<RefusedBody>)))]
 pub async fn refused(State(api): State<Api>, Path(name): Path<String>) -> impl IntoResponse {
     let sources = api.inbox.sources();
     let Some(source) = sources.get(&name).cloned() else {

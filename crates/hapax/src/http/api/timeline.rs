@@ -7,10 +7,13 @@ use hapax_store::StoreError;
 use hapax_store::nouns::{AuditFilter, AuditRecord, PAGE_MAX, Page, PageFrom};
 use http::StatusCode;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
+use utoipa::ToSchema;
 
 use super::Api;
+use super::describe::value;
 use super::event::unavailable;
+use super::list::DataBody;
 use crate::clock::text as time_text;
 use crate::http::answer::{self, problem};
 use crate::operate::timeline::{Entry, timeline};
@@ -20,17 +23,23 @@ const EFFECTS_READ_MAX: usize = 64;
 /// Decisions about one event that are read for one answer: the latest.
 const DECISIONS_READ_MAX: usize = 1_000;
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = TimelineEntry)]
 struct EntryBody {
+    #[schema(schema_with = value::time)]
     at: String,
     kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     actor: Option<String>,
     text: String,
     detail: Value,
 }
 
-/// `GET /event/{id}/timeline`
+/// What happened to an event.
+#[utoipa::path(get, path = "/event/{id}/timeline", operation_id = "getTimeline", tag = "events",
+    params(("id" = String, Path, description = "the event")),
+    responses((status = OK, description = "oldest first", body = DataBody<EntryBody>)))]
 pub async fn show(State(api): State<Api>, Path(id): Path<String>) -> impl IntoResponse {
     let Ok(id) = id.parse::<EventId>() else {
         return problem(answer::NOT_FOUND);
@@ -38,7 +47,7 @@ pub async fn show(State(api): State<Api>, Path(id): Path<String>) -> impl IntoRe
     match read(&api, id).await {
         Ok(Some(entries)) => {
             let data: Vec<EntryBody> = entries.into_iter().map(to_body).collect();
-            answer::json(StatusCode::OK, &json!({ "data": data }))
+            answer::json(StatusCode::OK, &DataBody { data })
         }
         Ok(None) => problem(answer::NOT_FOUND),
         Err(error) => unavailable(&error),

@@ -5,11 +5,16 @@ use axum::response::IntoResponse;
 use hapax_ledger::id::TokenId;
 use hapax_store::nouns::{Before, Changed, Role, Token};
 use http::StatusCode;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
 
 use super::Api;
 use super::body::Refused;
+use super::describe::asked::{ReasonRequest, TokenRequest};
+use super::describe::value;
 use super::event::unavailable;
+use super::list::DataBody;
 use super::posted::{self, Posted};
 use crate::clock::text as time_text;
 use crate::entropy;
@@ -19,22 +24,77 @@ use crate::operate::ids;
 use crate::operate::tokens::ADMIN;
 
 /// The longest name: it stands in every audit record.
-const NAME_CHARS_MAX: usize = 100;
+pub(super) const NAME_CHARS_MAX: usize = 100;
 
 const SHOWN_ONCE: &str = "an earlier request with this Idempotency-Key made the token; its secret was shown once, in that answer";
 
-/// `GET /token`
+/// A token as users see it. Its hash is nobody's business.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Token)]
+struct TokenBody {
+    #[schema(schema_with = value::token_id)]
+    id: String,
+    name: String,
+    #[schema(schema_with = value::role)]
+    role: &'static str,
+    app: Option<String>,
+    #[schema(schema_with = value::time)]
+    created_at: String,
+    #[schema(schema_with = value::time_or_null)]
+    expires_at: Option<String>,
+    #[schema(schema_with = value::time_or_null)]
+    last_used_at: Option<String>,
+    #[schema(schema_with = value::time_or_null)]
+    revoked_at: Option<String>,
+}
+
+/// A token that was just made.
+#[derive(Serialize, ToSchema)]
+#[schema(as = MadeToken)]
+struct MadeBody {
+    #[serde(flatten)]
+    made: TokenBody,
+    /// Its secret, shown once: null if an earlier request with this `Idempotency-Key` made it.
+    token: Option<String>,
+    /// Why there is no secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    detail: Option<&'static str>,
+}
+
+/// A token that does not count any more.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = RevokedToken)]
+struct RevokedBody {
+    #[schema(schema_with = value::token_id)]
+    id: String,
+    #[schema(schema_with = value::time)]
+    revoked_at: String,
+}
+
+/// All tokens, newest first.
+#[utoipa::path(get, path = "/token", operation_id = "listTokens", tag = "tokens",
+    responses((status = OK, description = "all of them", body = DataBody<TokenBody>)))]
 pub async fn list(State(api): State<Api>) -> impl IntoResponse {
     match api.store.tokens().await {
         Ok(tokens) => {
-            let data: Vec<Value> = tokens.iter().map(to_json).collect();
-            answer::json(StatusCode::OK, &json!({ "data": data }))
+            let data: Vec<TokenBody> = tokens.iter().map(to_body).collect();
+            answer::json(StatusCode::OK, &DataBody { data })
         }
         Err(error) => unavailable(&error),
     }
 }
 
-/// `POST /token`: the secret is in the answer, and nowhere else.
+/// Makes a token.
+///
+/// The secret is in the answer, and nowhere else.
+#[utoipa::path(post, path = "/token", operation_id = "createToken", tag = "tokens",
+    request_body = TokenRequest,
+    responses(
+        (status = CREATED, description = "the token and its secret", body = MadeBody),
+        (status = OK, description = "it was made before", body = MadeBody)))]
 pub async fn create(State(api): State<Api>, posted: Posted) -> impl IntoResponse {
     let (token, secret, reason) = match read(&posted) {
         Ok(read) => read,
@@ -43,17 +103,21 @@ pub async fn create(State(api): State<Api>, posted: Posted) -> impl IntoResponse
     if *token.name == *ADMIN {
         return problem(answer::NAME_TAKEN);
     }
-    let kept = to_json(&token);
+    let made = to_body(&token);
+    let kept = serde_json::to_string(&made).unwrap_or_default();
     let created = api
         .store
-        .create_token(token, posted.authority(reason), kept.to_string())
+        .create_token(token, posted.authority(reason), kept)
         .await;
     match created {
         Ok(Changed::Done) => {
             heard(&api).await;
-            let mut said = kept;
-            said["token"] = secret.into();
-            answer::json(StatusCode::CREATED, &said)
+            let body = MadeBody {
+                made,
+                token: Some(secret),
+                detail: None,
+            };
+            answer::json(StatusCode::CREATED, &body)
         }
         Ok(Changed::Before(before)) => made_before(before),
         Ok(Changed::NotFound | Changed::NameTaken) => problem(answer::NAME_TAKEN),
@@ -105,7 +169,10 @@ fn read(posted: &Posted) -> Result<(Token, String, String), Refused> {
     Ok((token, secret, reason))
 }
 
-/// `POST /token/{id}/revoke`
+/// Revokes a token.
+#[utoipa::path(post, path = "/token/{id}/revoke", operation_id = "revokeToken", tag = "tokens",
+    params(("id" = String, Path, description = "the token")), request_body = Option<ReasonRequest>,
+    responses((status = OK, description = "it does not count any more", body = RevokedBody)))]
 pub async fn revoke(
     State(api): State<Api>,
     Path(id): Path<String>,
@@ -119,15 +186,19 @@ pub async fn revoke(
     if let Err(refused) = fields.finish() {
         return refused.answer();
     }
-    let said = json!({ "id": id.to_string(), "revokedAt": time_text(posted.at) });
+    let body = RevokedBody {
+        id: id.to_string(),
+        revoked_at: time_text(posted.at),
+    };
+    let said = serde_json::to_string(&body).unwrap_or_default();
     let revoked = api
         .store
-        .revoke_token(id, posted.authority(reason), said.to_string())
+        .revoke_token(id, posted.authority(reason), said)
         .await;
     match revoked {
         Ok(Changed::Done) => {
             heard(&api).await;
-            answer::json(StatusCode::OK, &said)
+            answer::json(StatusCode::OK, &body)
         }
         Ok(Changed::Before(before)) => posted::before(before, StatusCode::OK),
         Ok(Changed::NotFound | Changed::NameTaken) => problem(answer::NOT_FOUND),
@@ -142,16 +213,15 @@ async fn heard(api: &Api) {
     }
 }
 
-/// A token as users see it. Its hash is nobody's business.
-fn to_json(token: &Token) -> Value {
-    json!({
-        "id": token.id.to_string(),
-        "name": &*token.name,
-        "role": token.role.word(),
-        "app": token.app,
-        "createdAt": time_text(token.created_at),
-        "expiresAt": token.expires_at.map(time_text),
-        "lastUsedAt": token.last_used_at.map(time_text),
-        "revokedAt": token.revoked_at.map(time_text),
-    })
+fn to_body(token: &Token) -> TokenBody {
+    TokenBody {
+        id: token.id.to_string(),
+        name: token.name.to_string(),
+        role: token.role.word(),
+        app: token.app.clone(),
+        created_at: time_text(token.created_at),
+        expires_at: token.expires_at.map(time_text),
+        last_used_at: token.last_used_at.map(time_text),
+        revoked_at: token.revoked_at.map(time_text),
+    }
 }

@@ -8,6 +8,8 @@ use hapax_store::verdict_json;
 use http::StatusCode;
 
 use super::Api;
+use super::describe::asked::VerdictQuery;
+use super::describe::told;
 use super::event::{attached, unavailable};
 use super::list::{Invalid, refuse};
 use crate::http::answer::{self, problem};
@@ -27,7 +29,10 @@ enum Named {
     Reconcile,
 }
 
-/// `GET /event/{id}/verdict`
+/// What would happen if somebody acted now.
+#[utoipa::path(get, path = "/event/{id}/verdict", operation_id = "getVerdict", tag = "events",
+    params(("id" = String, Path, description = "the event"), VerdictQuery),
+    responses((status = OK, description = "the verdict", body = told::Verdict)))]
 pub async fn show(
     State(api): State<Api>,
     Path(id): Path<String>,
@@ -75,7 +80,11 @@ fn parse(query: &str) -> Result<Asked, Invalid> {
     }
 }
 
-/// `GET /event/{id}/conflict/{n}/body`
+/// Another body that came under an event's key.
+#[utoipa::path(get, path = "/event/{id}/conflict/{number}/body", operation_id = "getConflictBody", tag = "events",
+    params(("id" = String, Path, description = "the event"),
+        ("number" = u32, Path, description = "the delivery that brought it")),
+    responses((status = OK, description = "the bytes", body = Value, content_type = "application/octet-stream")))]
 pub async fn conflict_body(
     State(api): State<Api>,
     Path((id, number)): Path<(String, String)>,

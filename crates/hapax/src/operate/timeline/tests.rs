@@ -77,6 +77,7 @@ fn effect(state: EffectState) -> Effect {
         record,
         gate: Gate::Open,
         order: None,
+        released: false,
         last: None,
     }
 }

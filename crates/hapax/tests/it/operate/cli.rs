@@ -16,7 +16,7 @@ fn ask_as(scene: &Scene, token: &str, args: &[&str]) -> Ran {
     Ran::of(&mut command)
 }
 
-fn ask(scene: &Scene, args: &[&str]) -> Ran {
+pub(super) fn ask(scene: &Scene, args: &[&str]) -> Ran {
     ask_as(scene, TOKEN, args)
 }
 

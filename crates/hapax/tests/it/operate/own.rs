@@ -89,6 +89,59 @@ fn a_claim_that_ran_out_is_somebody_else_s() {
     });
 }
 
+/// An effect of the user's own code as the API shows it.
+fn shown(scene: &Scene, claimed: &Value) -> Value {
+    let id = claimed["effectId"].as_str().expect("an id");
+    scene.server.get(&format!("/api/v1/effect/{id}")).json()
+}
+
+/// Nobody asks again, and the ledger still says what became of them: a lost claim is freed by whoever looks after the shard. Nothing is
+/// sent for it, though the config has come to name an effect so, and nobody's probe decides about it.
+#[test]
+fn a_lost_claim_is_freed_and_never_sent() {
+    on_each_store(|store| {
+        let world = World::well();
+        let scene = Scene::new(store, &[]);
+        let (keyed, once) = (
+            claim(&scene, "k", "keyed", 1),
+            claim(&scene, "o", "once", 1),
+        );
+        let probe = world.url("/applied?key={key}");
+        let more = format!("repeat = \"once\"\nprobe = \"{probe}\"");
+        scene.reload(&[effect("charge", &world.url("/"), &more)]);
+        for (claimed, state) in [(&keyed, "pending"), (&once, "uncertain")] {
+            let freed = until(TOO_LONG, "the claim is freed", || {
+                Some(shown(&scene, claimed)).filter(|effect| effect["state"] == state)
+            });
+            assert_eq!(freed["lane"], "~own:charge");
+            assert_eq!(freed["lastOutcome"], "lost: lost_lease");
+        }
+        let event = scene.send("evt_1", "invoice.paid", &json!({}));
+        scene.wait_for_status(&event, "completed");
+        assert_eq!(world.by_key(), [("charge:evt_1".to_owned(), 1)].into());
+
+        scene.reload(&[]);
+        let second = claim(&scene, "k", "keyed", 60);
+        assert_eq!(second["verdict"], "claimed");
+        assert!(second["fence"].as_u64() > keyed["fence"].as_u64(), "C1");
+        assert_eq!(claim(&scene, "o", "once", 60)["verdict"], "uncertain");
+    });
+}
+
+/// The user's own code runs elsewhere: what it holds outlives the server.
+#[test]
+fn a_claim_outlives_the_server() {
+    on_each_store(|store| {
+        let scene = Scene::new(store, &[]);
+        let claimed = claim(&scene, "o", "once", 60);
+        let scene = scene.restarted();
+        assert_eq!(claim(&scene, "o", "once", 60)["verdict"], "in_flight");
+        let settled = tell(&scene, &claimed, "settle", json!({"outcome": "done"}));
+        assert_eq!(settled.status, 200, "{settled:?}");
+        assert_eq!(claim(&scene, "o", "once", 60)["verdict"], "done");
+    });
+}
+
 #[test]
 fn what_hapax_sends_is_not_for_own_code() {
     on_each_store(|store| {

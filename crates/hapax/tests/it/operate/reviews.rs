@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::effects::scene::{Scene, effect, fact, on_each_store};
 use crate::support::client::Answer;
-use crate::support::world::World;
+use crate::support::world::{Act, World};
 
 fn review(scene: &Scene, id: &str, outcome: &str) -> Answer {
     let body = json!({"outcome": outcome, "reason": "looked at it"});
@@ -61,6 +61,33 @@ fn what_is_dismissed_comes_to_nothing() {
         assert_eq!(review(&scene, &released, "release").status, 200);
         scene.wait_for_status(&released, "completed");
         assert_eq!(world.by_key()["one:evt_2"], 1);
+    });
+}
+
+/// What its snapshot held for a person is sent once it is released, though the snapshot is what it was.
+#[test]
+fn what_a_snapshot_held_is_sent_once_when_released() {
+    on_each_store(|store| {
+        let world = World::new(|seen| match seen.target.as_str() {
+            "/truth/in_1" => Act::AnswerWith(200, "", "{\"status\": \"void\"}".to_owned()),
+            _ => Act::Answer(200),
+        });
+        let order = "order = { snapshot = true, review = 'snapshot.status != \"paid\"' }\nbody = \"envelope\"";
+        let truth = world.url("/truth/{data.object.id}");
+        let source = format!("entity = \"data.object.id\"\nreconcile = {{ url = \"{truth}\" }}\n");
+        let scene = Scene::with(store, &[effect("one", &world.url("/one"), order)], &source);
+        let id = scene.send("evt_1", "invoice.paid", &json!({"id": "in_1"}));
+        let held = scene.wait_for_status(&id, "needs_review");
+        assert_eq!(held["lastErrorCode"], "H0222");
+        assert!(!world.by_key().contains_key("one:evt_1"));
+
+        assert_eq!(review(&scene, &id, "release").status, 200);
+        scene.wait_for_status(&id, "completed");
+        assert_eq!(world.by_key()["one:evt_1"], 1);
+        let seen = world.seen();
+        let sent = seen.iter().find(|seen| seen.target == "/one");
+        let body: Value = serde_json::from_slice(&sent.expect("sent").body).expect("an envelope");
+        assert_eq!(body["snapshot"]["status"], "void");
     });
 }
 

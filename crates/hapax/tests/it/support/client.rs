@@ -146,6 +146,19 @@ impl Connection {
         }
     }
 
+    /// What comes up to a text, and without it. For answers that have no end.
+    pub(crate) fn read_until(&mut self, wanted: &str) -> io::Result<String> {
+        let at = loop {
+            match find(&self.unread, wanted.as_bytes()) {
+                Some(at) => break at,
+                None => self.read_more()?,
+            }
+        };
+        let mut read: Vec<u8> = self.unread.drain(..at + wanted.len()).collect();
+        read.truncate(at);
+        Ok(String::from_utf8_lossy(&read).into_owned())
+    }
+
     /// Does nothing come for this long? A peer that closes says something too.
     pub(crate) fn is_silent_for(&mut self, time: Duration) -> bool {
         self.stream.set_read_timeout(Some(time)).expect("a time");

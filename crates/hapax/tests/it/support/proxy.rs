@@ -1,4 +1,4 @@
-//! A wire between the program and PostgreSQL that the test can cut.
+//! A wire to PostgreSQL, or to the program, that the test can cut.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
@@ -76,6 +76,10 @@ impl Proxy {
             }
         });
         Proxy { address, shared }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// Makes the wire do something else from now on.
