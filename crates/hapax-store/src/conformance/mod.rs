@@ -204,6 +204,7 @@ macro_rules! conformance_tests {
             the_stricter_class_of_two_claims_counts,
             a_claim_of_ones_own_joins_an_event,
             two_events_share_an_effect_of_ones_own,
+            a_claim_of_ones_own_frees_nothing_else,
             what_hapax_sends_is_not_yours,
             racing_claims_of_ones_own_make_one_effect,
             an_effect_of_ones_own_is_reaped_with_its_event,

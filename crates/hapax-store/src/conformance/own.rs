@@ -327,6 +327,21 @@ pub async fn two_events_share_an_effect_of_ones_own(store: Subject, _dial: Dial)
     );
 }
 
+/// A claim frees what it asks for, and nothing else that the event calls for, however long ago its lease ended.
+pub async fn a_claim_of_ones_own_frees_nothing_else(store: Subject, dial: Dial) {
+    let event = accept_effects(&store, "k", vec![]).await.event;
+    let joins = |key| OwnClaim {
+        event: Some(event),
+        ..wanted("ship", key, Repeat::Keyed)
+    };
+    let (first, _) = claimed(&store, &joins("1")).await;
+    dial.set(at(1) + LEASE);
+    claimed(&store, &joins("2")).await;
+    let first = read(&store, first).await;
+    assert_eq!(first.effect.record.state, EffectState::Claimed);
+    assert!(first.attempts.is_empty(), "{:?}", first.attempts);
+}
+
 /// What Hapax sends nobody else carries out, and what somebody else carries out Hapax does not plan again.
 pub async fn what_hapax_sends_is_not_yours(store: Subject, _dial: Dial) {
     let receipt = accept_effects(&store, "k", vec![planned("e", "1", Repeat::Keyed)]).await;

@@ -8,9 +8,10 @@ use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::SHARDS;
+use super::advance::lock_effects;
 use super::chain::{self, chain_of, chain_shard};
 use super::decide::Decisions;
-use super::effect::{effect_columns, to_held};
+use super::effect::to_held;
 use super::effect_columns::{EffectColumns, QueueColumns, SeatColumns};
 use super::effect_id::{key_shard, queue_shard};
 use super::moment::Moment;
@@ -185,29 +186,6 @@ async fn read_called(
         frozen
     });
     Ok(frozen.collect())
-}
-
-/// Locks the effects in the order of their ids, against moves until the commit.
-async fn lock_effects(taken: &Taken, ids: &BTreeSet<EffectId>) -> Result<Vec<Row>, StoreError> {
-    let queue_shards: Vec<i16> = ids.iter().map(|id| queue_shard(*id)).collect();
-    let key_shards: Vec<i16> = ids.iter().map(|id| key_shard(*id)).collect();
-    let ids: Vec<Uuid> = ids.iter().map(|id| Uuid(id.bytes())).collect();
-    taken
-        .query(
-            effect_columns!(
-                "",
-                "FROM unnest($1::int2[], $2::int2[], $3::uuid[]) AS k (queue_shard, shard, id)
-                 JOIN hapax.queue q ON q.shard = k.queue_shard AND q.effect = k.id
-                 JOIN hapax.effect e ON e.shard = k.shard AND e.id = k.id
-                 ORDER BY q.effect FOR UPDATE OF q"
-            ),
-            &[
-                (&queue_shards, Type::INT2_ARRAY),
-                (&key_shards, Type::INT2_ARRAY),
-                (&ids, Type::UUID_ARRAY),
-            ],
-        )
-        .await
 }
 
 /// The rest of the new effects, and the links to known ones.

@@ -146,7 +146,8 @@ impl Hand {
 
     /// Lets somebody's own code carry out an effect, after the rescue if its lease had run out. `None` if it is not here.
     pub(super) fn claim_own(&mut self, id: EffectId, claim: &OwnClaim) -> Option<ClaimVerdict> {
-        self.expire_all();
+        // Others may be locked along with it, and are not asked for.
+        self.expire(id);
         let record = self.held.get(&id)?.effect.record;
         let (next, verdict) = own::claim(&record, claim, self.now, self.epoch);
         if let (ClaimVerdict::Claimed { .. }, Some(held)) = (&verdict, self.held.get_mut(&id)) {
@@ -230,22 +231,26 @@ impl Hand {
 
     /// Frees every effect that is held beyond its lease; says which.
     pub(super) fn expire_all(&mut self) -> Vec<EffectId> {
-        let now = self.now;
-        let expired = self.held.values().filter_map(|held| {
-            let attempts_max = held.attempts_max;
-            let record = held.effect.record;
-            let change = step(&record, &EffectStep::Expire { now, attempts_max }).ok()?;
-            Some((held.effect.id, record.started, change))
-        });
-        let expired: Vec<(EffectId, bool, Change)> = expired.collect();
+        let all: Vec<EffectId> = self.held.keys().copied().collect();
+        all.into_iter().filter(|id| self.expire(*id)).collect()
+    }
+
+    /// Frees an effect if it is held beyond its lease; says whether it was.
+    fn expire(&mut self, id: EffectId) -> bool {
+        let Some(held) = self.held.get(&id) else {
+            return false;
+        };
+        let (now, attempts_max) = (self.now, held.attempts_max);
+        let record = held.effect.record;
+        let Ok(change) = step(&record, &EffectStep::Expire { now, attempts_max }) else {
+            return false;
+        };
         let why = Lost::LostLease;
-        for (id, started, change) in &expired {
-            match started {
-                true => self.end(*id, Outcome::Lost { why }, Said::default(), *change),
-                false => self.become_(*id, change),
-            };
-        }
-        expired.into_iter().map(|(id, _, _)| id).collect()
+        match record.started {
+            true => self.end(id, Outcome::Lost { why }, Said::default(), change),
+            false => self.become_(id, &change),
+        };
+        true
     }
 
     /// Effects whose row has to be written.
