@@ -1,7 +1,7 @@
 //! Tokens, from memory: whoever shows a wrong one costs the store nothing.
 //!
 //! The table is read at start, every few seconds, and at once after a change on this node. So another node hears of a revoked token
-//! within [`REFRESH_EVERY`].
+//! within five seconds.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
