@@ -37,9 +37,18 @@ pub(super) struct Queue<J> {
 }
 
 struct Waiting<J> {
+    /// With the bytes that each will write.
     calls: VecDeque<(usize, J)>,
-    chores: VecDeque<(usize, J)>,
+    chores: VecDeque<(Place, J)>,
     closed: bool,
+}
+
+/// Does a chore stand in a place that is free again once it is taken?
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Taken,
+    /// It is one of a few, and asked for none.
+    None,
 }
 
 fn closed() -> StoreError {
@@ -66,38 +75,46 @@ impl<J> Queue<J> {
     /// Puts a job in line. A chore waits for a place first.
     pub(super) async fn put(&self, whose: Whose, bytes: usize, job: J) -> Result<(), StoreError> {
         match whose {
-            Whose::Caller => self.push(whose, bytes, job),
+            Whose::Caller => self.push(|waiting| {
+                if waiting.calls.len() >= CALLS_MAX {
+                    return Err(StoreError::new(
+                        StoreErrorKind::Overloaded,
+                        "more requests are waiting than the disk keeps up with",
+                    ));
+                }
+                waiting.calls.push_back((bytes, job));
+                Ok(())
+            }),
             Whose::Ours => {
                 let place = self.places.acquire().await.map_err(|_| closed())?;
                 place.forget();
-                self.push(whose, bytes, job)
+                self.push_chore(Place::Taken, job)
             }
         }
     }
 
     /// Puts a chore in line, whether or not there is a place: it is one of a few.
     pub(super) fn put_now(&self, job: J) {
-        self.places.forget_permits(1);
         // Whoever closed it wants nothing more done.
-        let _ = self.push(Whose::Ours, 0, job);
+        let _ = self.push_chore(Place::None, job);
     }
 
-    fn push(&self, whose: Whose, bytes: usize, job: J) -> Result<(), StoreError> {
+    fn push_chore(&self, place: Place, job: J) -> Result<(), StoreError> {
+        self.push(|waiting| {
+            waiting.chores.push_back((place, job));
+            Ok(())
+        })
+    }
+
+    fn push(
+        &self,
+        put: impl FnOnce(&mut Waiting<J>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
         let mut waiting = self.waiting();
         if waiting.closed {
             return Err(closed());
         }
-        let full = waiting.calls.len() >= CALLS_MAX;
-        match whose {
-            Whose::Caller if full => {
-                return Err(StoreError::new(
-                    StoreErrorKind::Overloaded,
-                    "more requests are waiting than the disk keeps up with",
-                ));
-            }
-            Whose::Caller => waiting.calls.push_back((bytes, job)),
-            Whose::Ours => waiting.chores.push_back((bytes, job)),
-        }
+        put(&mut waiting)?;
         drop(waiting);
         self.some.notify_one();
         Ok(())
@@ -116,23 +133,27 @@ impl<J> Queue<J> {
                 .unwrap_or_else(PoisonError::into_inner);
         }
         *bytes = 0;
-        // Chores have their share of a group however many calls there are: what is accepted has to be carried out, too.
+        // Chores have their share of a group however many calls there are, and however large: what is accepted has to be carried out,
+        // too.
         let chores_min = waiting.chores.len().min(CHORES_PER_GROUP);
-        let calls = take(
-            &mut waiting.calls,
-            group,
-            bytes,
-            GROUP_MAX.saturating_sub(chores_min),
-        );
-        let room = GROUP_MAX.saturating_sub(calls);
-        let chores = take(
-            &mut waiting.chores,
-            group,
-            bytes,
-            calls.max(CHORES_PER_GROUP).min(room),
-        );
+        let mut calls = 0;
+        while calls < GROUP_MAX - chores_min && *bytes < GROUP_BYTES_MAX {
+            let Some((weight, job)) = waiting.calls.pop_front() else {
+                break;
+            };
+            *bytes += weight;
+            group.push(job);
+            calls += 1;
+        }
+        let share = calls.max(CHORES_PER_GROUP).min(GROUP_MAX - calls);
+        let chores = share.min(waiting.chores.len());
+        let mut places = 0;
+        for (place, job) in waiting.chores.drain(..chores) {
+            places += usize::from(place == Place::Taken);
+            group.push(job);
+        }
         drop(waiting);
-        self.places.add_permits(chores);
+        self.places.add_permits(places);
         true
     }
 
@@ -148,24 +169,6 @@ impl<J> Waiting<J> {
     fn is_empty(&self) -> bool {
         self.calls.is_empty() && self.chores.is_empty()
     }
-}
-
-fn take<J>(
-    from: &mut VecDeque<(usize, J)>,
-    group: &mut Vec<J>,
-    bytes: &mut usize,
-    max: usize,
-) -> usize {
-    let mut taken = 0;
-    while taken < max && *bytes < GROUP_BYTES_MAX {
-        let Some((weight, job)) = from.pop_front() else {
-            break;
-        };
-        *bytes += weight;
-        group.push(job);
-        taken += 1;
-    }
-    taken
 }
 
 #[cfg(test)]
@@ -196,6 +199,32 @@ mod tests {
         let second = group(&queue);
         let chores = second.iter().filter(|job| **job < 1_000).count();
         assert_eq!((second.len(), chores), (GROUP_MAX, CHORES_PER_GROUP));
+    }
+
+    #[tokio::test]
+    async fn large_calls_leave_chores_their_share() {
+        let queue = Queue::new();
+        for call in 0..3 {
+            let put = queue.put(Whose::Caller, GROUP_BYTES_MAX, 10 + call).await;
+            put.expect("a place");
+        }
+        queue.put(Whose::Ours, 0, 1).await.expect("a place");
+        assert_eq!(group(&queue), [10, 1]);
+    }
+
+    /// Whatever is put in line without a place frees none.
+    #[tokio::test]
+    async fn places_are_neither_lost_nor_made() {
+        let queue = Queue::new();
+        for chore in 0..CHORES_MAX {
+            let put = queue.put(Whose::Ours, 0, chore as u32).await;
+            put.expect("a place");
+        }
+        queue.put_now(7);
+        for _ in 0..=CHORES_MAX / CHORES_PER_GROUP {
+            group(&queue);
+        }
+        assert_eq!(queue.places.available_permits(), CHORES_MAX);
     }
 
     #[tokio::test]
