@@ -83,7 +83,8 @@ fn refusal(state: EffectState, rejected: Rejected, now: Time) -> ClaimVerdict {
 }
 
 /// An effect that is born claimed and started in the accept commit, so that the happy path costs two writes. `None` for a
-/// `once` effect, which takes an explicit STARTED of its own, and where the lease has no length.
+/// `once` effect, which takes an explicit STARTED of its own, and where the lease has no length. Whoever wants it so has seen that
+/// it is due; a store whose clock is behind theirs does not doubt it.
 pub fn born_started(
     record: &EffectRecord,
     now: Time,
@@ -93,7 +94,11 @@ pub fn born_started(
     if record.repeat == crate::effect::Repeat::Once {
         return None;
     }
-    let claimed = step(record, &EffectStep::Claim { now, epoch, lease })
+    let due = EffectRecord {
+        next_attempt_at: record.next_attempt_at.min(now),
+        ..*record
+    };
+    let claimed = step(&due, &EffectStep::Claim { now, epoch, lease })
         .ok()?
         .next;
     let started = step(

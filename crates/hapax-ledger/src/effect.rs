@@ -56,6 +56,8 @@ words!(
         EndpointDeleted = 3, "endpoint_deleted";
         /// The event's review was dismissed.
         Dismissed = 4, "dismissed";
+        /// The event's bytes were erased before it was sent.
+        Erased = 5, "erased";
     }
 );
 

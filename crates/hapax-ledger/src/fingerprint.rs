@@ -64,6 +64,53 @@ pub struct RequestParts<'a> {
     pub body: &'a [u8],
 }
 
+/// The same without the body, for a body that is too large to be held in one piece.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestHead<'a> {
+    /// The method.
+    pub method: &'a str,
+    /// The path, as it came.
+    pub path: &'a str,
+    /// The query without its question mark; the order of its pairs does not count.
+    pub query: Option<&'a str>,
+    /// The `Content-Type`; only the media type counts, without parameters and case.
+    pub content_type: Option<&'a str>,
+}
+
+impl RequestHead<'_> {
+    /// Begins the fingerprint of a request whose body has so many bytes.
+    pub fn begin(&self, body_bytes: u64) -> Fingerprinting {
+        let mut pairs: Vec<&str> = self.query.unwrap_or("").split('&').collect();
+        pairs.retain(|pair| !pair.is_empty());
+        pairs.sort_unstable();
+        let media_type = self.content_type.unwrap_or("").split(';').next();
+        let media_type = media_type.unwrap_or("").trim().to_ascii_lowercase();
+        let mut hash = PartsHash::new("hapax/request/1")
+            .part(self.method.as_bytes())
+            .part(self.path.as_bytes())
+            .part(&(pairs.len() as u64).to_be_bytes());
+        for pair in pairs {
+            hash = hash.part(pair.as_bytes());
+        }
+        Fingerprinting(hash.part(media_type.as_bytes()).begin_part(body_bytes))
+    }
+}
+
+/// A fingerprint that is being made: the body goes in piece by piece.
+pub struct Fingerprinting(PartsHash);
+
+impl Fingerprinting {
+    /// Adds the next bytes of the body.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.more(bytes);
+    }
+
+    /// The fingerprint, when all bytes are in.
+    pub fn finish(self) -> Fingerprint {
+        Fingerprint(self.0.finish())
+    }
+}
+
 /// The fingerprint of a guarded request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Fingerprint([u8; 32]);
@@ -71,19 +118,15 @@ pub struct Fingerprint([u8; 32]);
 impl Fingerprint {
     /// The fingerprint of a request. Its recipe has a version inside: a new recipe never matches an old one by chance.
     pub fn of(request: &RequestParts<'_>) -> Fingerprint {
-        let mut pairs: Vec<&str> = request.query.unwrap_or("").split('&').collect();
-        pairs.retain(|pair| !pair.is_empty());
-        pairs.sort_unstable();
-        let media_type = request.content_type.unwrap_or("").split(';').next();
-        let media_type = media_type.unwrap_or("").trim().to_ascii_lowercase();
-        let mut hash = PartsHash::new("hapax/request/1")
-            .part(request.method.as_bytes())
-            .part(request.path.as_bytes())
-            .part(&(pairs.len() as u64).to_be_bytes());
-        for pair in pairs {
-            hash = hash.part(pair.as_bytes());
-        }
-        Fingerprint(hash.part(media_type.as_bytes()).part(request.body).finish())
+        let head = RequestHead {
+            method: request.method,
+            path: request.path,
+            query: request.query,
+            content_type: request.content_type,
+        };
+        let mut print = head.begin(request.body.len() as u64);
+        print.update(request.body);
+        print.finish()
     }
 
     /// The fingerprint with these bytes.
@@ -195,6 +238,22 @@ mod tests {
             one,
             Fingerprint::of(&request("a=1&b=2", "application/json", b"{ }"))
         );
+    }
+
+    #[test]
+    fn a_body_in_pieces_has_the_same_fingerprint() {
+        let whole = request("a=1", "text/plain", b"in one piece");
+        let head = RequestHead {
+            method: whole.method,
+            path: whole.path,
+            query: whole.query,
+            content_type: whole.content_type,
+        };
+        let mut print = head.begin(whole.body.len() as u64);
+        for piece in whole.body.chunks(5) {
+            print.update(piece);
+        }
+        assert_eq!(print.finish(), Fingerprint::of(&whole));
     }
 
     proptest! {

@@ -47,8 +47,48 @@ pub struct GuardRecord {
     pub fence: Fence,
     /// When the latest lease ends, or ended.
     pub lease_until: Time,
-    /// From here on an answered or released key is free.
+    /// From here on an answer is not given again.
     pub expires_at: Time,
+    /// How long after that the key is said to have expired, before it is free.
+    pub grace: Span,
+}
+
+impl GuardRecord {
+    /// From here on a run of which nothing was heard counts as lost.
+    pub fn lost_at(&self) -> Time {
+        self.lease_until + LEASE_GRACE
+    }
+
+    /// From here on an answered key is free, and nothing of it has to be kept.
+    pub fn free_at(&self) -> Time {
+        self.expires_at + self.grace
+    }
+
+    /// The record as it stands now: a run that counts as lost is one whose outcome is unknown, whether or not anybody has written
+    /// that down.
+    pub fn as_of(&self, now: Time) -> GuardRecord {
+        match self.state {
+            GuardState::Running if now >= self.lost_at() => GuardRecord {
+                state: GuardState::Unknown,
+                ..*self
+            },
+            GuardState::Running
+            | GuardState::Completed
+            | GuardState::NotKept
+            | GuardState::Unknown
+            | GuardState::Released => *self,
+        }
+    }
+
+    /// May it be forgotten? What is running or unknown never is (H4).
+    pub fn is_over(&self, now: Time) -> bool {
+        match self.state {
+            GuardState::Running | GuardState::Unknown => false,
+            GuardState::Completed | GuardState::NotKept | GuardState::Released => {
+                now >= self.free_at()
+            }
+        }
+    }
 }
 
 /// A request that arrives with a key.
@@ -66,6 +106,8 @@ pub struct GuardClaim {
     pub on_unknown: OnUnknown,
     /// How long an answer is kept.
     pub ttl: Span,
+    /// How long an expired key is said to have expired.
+    pub grace: Span,
 }
 
 /// What becomes of the request.
@@ -84,6 +126,8 @@ pub enum GuardDecision {
     },
     /// What became of the first one is not known; the record says so from now on.
     OutcomeUnknown(GuardRecord),
+    /// It was answered, and the answer ran out not long ago: whoever still retries is told so instead of being run a second time.
+    Expired,
     /// The key belongs to another request.
     Mismatch,
 }
@@ -91,38 +135,34 @@ pub enum GuardDecision {
 /// Decides about a request, given what is kept under its key.
 pub fn decide(existing: Option<&GuardRecord>, claim: &GuardClaim) -> GuardDecision {
     let Some(record) = existing else {
-        return GuardDecision::Run(run(Fence::NONE, claim));
+        return GuardDecision::Run(first(claim));
     };
-    let free = match record.state {
-        GuardState::Released => true,
-        GuardState::Completed | GuardState::NotKept => claim.now >= record.expires_at,
-        GuardState::Running | GuardState::Unknown => false,
-    };
-    if free {
+    let record = record.as_of(claim.now);
+    if record.state == GuardState::Released || record.is_over(claim.now) {
         return GuardDecision::Run(run(record.fence, claim));
     }
     if record.fingerprint != claim.fingerprint {
         return GuardDecision::Mismatch;
     }
-    let lost_at = record.lease_until + LEASE_GRACE;
     match (record.state, claim.on_unknown) {
+        (GuardState::Completed | GuardState::NotKept, _) if claim.now >= record.expires_at => {
+            GuardDecision::Expired
+        }
         (GuardState::Completed, _) => GuardDecision::Replay,
         (GuardState::NotKept, _) => GuardDecision::NotKept,
-        (GuardState::Running, _) if claim.now < lost_at => {
-            GuardDecision::InProgress { until: lost_at }
-        }
-        (GuardState::Running | GuardState::Unknown, OnUnknown::Keyed | OnUnknown::Atomic) => {
-            GuardDecision::Run(run(record.fence, claim))
-        }
-        (GuardState::Running | GuardState::Unknown, OnUnknown::Hold) => {
-            GuardDecision::OutcomeUnknown(GuardRecord {
-                state: GuardState::Unknown,
-                ..*record
-            })
-        }
+        (GuardState::Running, _) => GuardDecision::InProgress {
+            until: record.lost_at(),
+        },
+        (GuardState::Unknown, OnUnknown::Hold) => GuardDecision::OutcomeUnknown(record),
+        (GuardState::Unknown, OnUnknown::Keyed | OnUnknown::Atomic)
         // Free, and so handled above.
-        (GuardState::Released, _) => GuardDecision::Run(run(record.fence, claim)),
+        | (GuardState::Released, _) => GuardDecision::Run(run(record.fence, claim)),
     }
+}
+
+/// The record of a key that nobody holds: it runs.
+pub fn first(claim: &GuardClaim) -> GuardRecord {
+    run(Fence::NONE, claim)
 }
 
 fn run(last: Fence, claim: &GuardClaim) -> GuardRecord {
@@ -132,6 +172,7 @@ fn run(last: Fence, claim: &GuardClaim) -> GuardRecord {
         fence: last.next(claim.epoch),
         lease_until: claim.now + claim.lease,
         expires_at: claim.now + claim.ttl,
+        grace: claim.grace,
     }
 }
 
@@ -171,7 +212,10 @@ pub enum GuardStep {
         ttl: Span,
     },
     /// A person or a probe found out that it was not.
-    ResolveNotExecuted,
+    ResolveNotExecuted {
+        /// By the store's clock.
+        now: Time,
+    },
 }
 
 /// Why a step does nothing to a guarded key.
@@ -222,20 +266,26 @@ pub fn step(record: &GuardRecord, step: &GuardStep) -> Result<GuardRecord, Guard
             expires_at: now + ttl,
             ..*record
         }),
-        (S::Running, E::Lose { now }) if now < record.lease_until + LEASE_GRACE => {
-            Err(GuardRejected::InProgress)
-        }
+        (S::Running, E::Lose { now }) if now < record.lost_at() => Err(GuardRejected::InProgress),
         (S::Running, E::Lose { .. }) => Ok(GuardRecord {
             state: S::Unknown,
             ..*record
         }),
-        (S::Unknown, E::ResolveExecuted { now, ttl }) => Ok(GuardRecord {
+        // Somebody may know before the sweep has come by.
+        (S::Running, E::ResolveExecuted { now, .. } | E::ResolveNotExecuted { now })
+            if now < record.lost_at() =>
+        {
+            Err(GuardRejected::InProgress)
+        }
+        (S::Running | S::Unknown, E::ResolveExecuted { now, ttl }) => Ok(GuardRecord {
             state: S::NotKept,
             expires_at: now + ttl,
             ..*record
         }),
-        (S::Unknown, E::ResolveNotExecuted) => Ok(GuardRecord {
+        // It is shown for a while, as other keys are that came to nothing.
+        (S::Running | S::Unknown, E::ResolveNotExecuted { now }) => Ok(GuardRecord {
             state: S::Released,
+            expires_at: record.expires_at.max(now),
             ..*record
         }),
         (S::Completed | S::NotKept | S::Released, E::Extend { .. } | E::Finish { .. }) => {

@@ -165,6 +165,11 @@ id!(
     TokenId,
     "tok"
 );
+id!(
+    /// Names a guarded key.
+    KeyId,
+    "key"
+);
 
 impl RunId {
     /// The run that every event begins with. It is told from the event, and nowhere kept.

@@ -22,10 +22,21 @@ impl PartsHash {
     }
 
     /// Adds one part.
-    pub(crate) fn part(mut self, part: &[u8]) -> PartsHash {
-        self.0.update((part.len() as u64).to_be_bytes());
-        self.0.update(part);
+    pub(crate) fn part(self, part: &[u8]) -> PartsHash {
+        let mut hash = self.begin_part(part.len() as u64);
+        hash.more(part);
+        hash
+    }
+
+    /// Begins a part of so many bytes, which follow with [`PartsHash::more`].
+    pub(crate) fn begin_part(mut self, bytes: u64) -> PartsHash {
+        self.0.update(bytes.to_be_bytes());
         self
+    }
+
+    /// Adds bytes to the part that was begun last.
+    pub(crate) fn more(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
     }
 
     /// The hash of all parts.

@@ -22,6 +22,8 @@ words!(
         Snapshot = 5, "snapshot";
         /// Its target only failed, and is left alone for a while.
         Breaker = 6, "breaker";
+        /// The event's bytes are not kept any more.
+        Payload = 7, "payload";
     }
 );
 

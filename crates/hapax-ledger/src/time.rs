@@ -13,6 +13,8 @@ pub struct Time(i64);
 impl Time {
     /// Later than any other time: never.
     pub const MAX: Time = Time(i64::MAX);
+    /// Before everything.
+    pub const MIN: Time = Time(i64::MIN);
 
     /// The time `micros` microseconds after the epoch.
     pub const fn from_micros(micros: i64) -> Time {

@@ -1,4 +1,4 @@
-//! What a store keeps beside the ledger: tokens, the audit log, replays of many events.
+//! What a store keeps beside the ledger: tokens, the audit log, replays of many events, sealed secrets.
 
 use async_trait::async_trait;
 use hapax_ledger::id::{ReplayId, TokenId};
@@ -7,7 +7,7 @@ use hapax_ledger::time::Time;
 use crate::error::StoreError;
 use crate::nouns::{
     AuditFilter, AuditRecord, Authority, Changed, Listed, Page, Replay, ReplayProgress,
-    ReplayState, Token,
+    ReplayState, SealedSecret, SecretChange, Token,
 };
 
 /// Each method is one transaction. Every change that somebody decided comes with its audit record (J1); `answer` is what is said to
@@ -74,4 +74,27 @@ pub trait Catalog: Send + Sync + 'static {
         by: Authority,
         answer: String,
     ) -> Result<Changed, StoreError>;
+
+    /// Keeps, expects or drops a secret. Audited under the change's word, about its place.
+    async fn change_secret(
+        &self,
+        change: SecretChange,
+        by: Authority,
+        answer: String,
+    ) -> Result<Changed, StoreError>;
+
+    /// Keeps a secret unless one is kept at its place already; says which one holds. Nobody decides on it, and so it is not audited.
+    async fn hold_secret(&self, secret: SealedSecret) -> Result<SealedSecret, StoreError>;
+
+    /// Secrets whose place begins with `under`, by place and beginning after `after`: at most
+    /// [`crate::nouns::SECRETS_PER_LOOK_MAX`].
+    async fn secrets(
+        &self,
+        under: &str,
+        after: Option<String>,
+    ) -> Result<Vec<SealedSecret>, StoreError>;
+
+    /// The same secret, sealed anew. `false`, and nothing changes, if it is not sealed as `was` any more. Not audited: what it says
+    /// stays the same.
+    async fn reseal(&self, was: SealedSecret, sealed: Vec<u8>) -> Result<bool, StoreError>;
 }

@@ -12,6 +12,7 @@ use crate::error::{StoreError, StoreErrorKind};
 use crate::nouns::{
     Arrival, Command, Decision, EffectFacts, EventFacts, NewEffect, NewEvent, WhyNot,
 };
+use crate::own::is_own;
 
 /// What is to be written, beside the run and the audit record.
 #[derive(Debug)]
@@ -83,6 +84,7 @@ fn steps(facts: &EventFacts, command: &Command, verdict: &Verdict) -> Result<Vec
         }
         Decision::Release { .. } => Ok(release(facts)),
         Decision::Dismiss => Ok(dismiss(facts)),
+        Decision::Erase => Ok(erase(facts, command.event)),
         Decision::Acknowledge { .. } | Decision::Promote { .. } => Ok(Vec::new()),
     }
 }
@@ -179,6 +181,25 @@ fn dismiss(facts: &EventFacts) -> Vec<Deed> {
     let effects = facts.effects.iter().map(|facts| &facts.effect);
     let pending = effects.filter(|effect| effect.record.state == EffectState::Pending);
     let deeds = pending.map(|effect| Deed {
+        effect: effect.id,
+        step: Some(EffectStep::Skip { reason }),
+        release: false,
+        anew: false,
+        with_snapshot: false,
+    });
+    deeds.collect()
+}
+
+/// What would be sent with the event's bytes is not sent any more. The user's own code needs none, and goes on.
+fn erase(facts: &EventFacts, event: EventId) -> Vec<Deed> {
+    let reason = SkipReason::Erased;
+    let effects = facts.effects.iter().map(|facts| &facts.effect);
+    let unsent = effects.filter(|effect| {
+        effect.record.state == EffectState::Pending
+            && effect.event == event
+            && !is_own(&effect.lane)
+    });
+    let deeds = unsent.map(|effect| Deed {
         effect: effect.id,
         step: Some(EffectStep::Skip { reason }),
         release: false,

@@ -3,13 +3,16 @@
 //! [`Store`] names what the program may ask: each method is one transaction with a verb of the domain, and there is
 //! no `begin`, so that no transaction can be held open over a network call. Three stores keep that promise:
 //! [`model`] (in memory, the oracle), [`sqlite`] (embedded, the default) and [`postgres`] (any number of nodes).
-//! One suite, [`conformance`], runs on all three. [`Catalog`] is what they keep beside the ledger.
+//! One suite, [`conformance`], runs on all three. [`Catalog`] is what they keep beside the ledger, [`Keys`] what
+//! the guard keeps in it.
 
 pub mod catalog;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod deeds;
 pub mod error;
+mod guarded;
+pub mod keys;
 pub mod model;
 pub mod nouns;
 mod order_code;
@@ -18,8 +21,10 @@ mod own;
 pub mod postgres;
 pub mod sqlite;
 pub mod store;
+pub mod vault;
 
 pub use catalog::Catalog;
 pub use deeds::verdict_json;
 pub use error::{StoreError, StoreErrorKind};
+pub use keys::Keys;
 pub use store::{Clock, Store};

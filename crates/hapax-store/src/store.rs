@@ -1,5 +1,6 @@
 //! What the program may ask of a store.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -11,6 +12,7 @@ use hapax_ledger::transition::{Resolution, Resolver};
 
 use crate::catalog::Catalog;
 use crate::error::StoreError;
+use crate::keys::Keys;
 use crate::nouns::{
     Advanced, Arrival, Beat, Beaten, ClaimAsk, Claims, Command, Commanded, DiskState, Effect,
     EffectCounts, EffectDetail, EffectFilter, Event, EventDetail, EventFacts, EventFilter, LaneDue,
@@ -23,7 +25,7 @@ pub type Clock = Arc<dyn Fn() -> Time + Send + Sync>;
 
 /// The ledger, kept. Each method is one transaction; many callers share one commit where it is hot.
 #[async_trait]
-pub trait Store: Catalog {
+pub trait Store: Catalog + Keys {
     /// Stores a verified request: identities, events, delivery and planned effects, all or nothing (B2).
     /// `Ok` means it is durable. Receipts are in the order of the arrival's events.
     async fn accept(&self, arrival: Arrival) -> Result<Vec<Receipt>, StoreError>;
@@ -118,8 +120,23 @@ pub trait Store: Catalog {
     /// [`Store::advance`]: extend and settle, under the fence.
     async fn claim_own(&self, claim: OwnClaim) -> Result<OwnClaimed, StoreError>;
 
-    /// Deletes some of what has expired by `now`: payloads first, identities last (I1). Small, so that nobody waits.
+    /// Makes sure that what was deleted is not left behind in a file of its own. To be asked after something was erased. A database
+    /// server looks after its files itself.
+    async fn scrub(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// Deletes some of what has expired by `now`: payloads first, then ledgers, identities last (I1). Small, so that nobody waits.
     async fn reap(&self, now: Time) -> Result<Reaped, StoreError>;
+
+    /// Counts what [`Store::reap`] would delete by `now`, all rounds together. Reads everything.
+    async fn reapable(&self, now: Time) -> Result<Reaped, StoreError>;
+
+    /// Copies the store as it is now into a file beside its own, whose name ends so: consistent, and while others write. Whoever asked
+    /// deletes it. `None` where a database server has better tools.
+    async fn backup(&self, _suffix: &str) -> Result<Option<PathBuf>, StoreError> {
+        Ok(None)
+    }
 
     /// Proves that a commit goes through now.
     async fn ready(&self) -> Result<(), StoreError>;

@@ -6,6 +6,8 @@
 //! - [`operate`]: what operators decide, and what they look at first
 //! - [`alert`]: what somebody should look at
 //! - [`forensics`]: what the ledger tells about a source's keys
+//! - [`guard`]: a reverse proxy in which a retried request gets the first one's answer
+//! - [`secrets`]: secrets at rest, sealed
 //! - [`http`]: the server; the only place that knows status codes
 //! - [`metrics`]: what is counted
 //! - [`cli`]: the command line
@@ -18,7 +20,9 @@ pub mod config;
 pub mod dispatch;
 pub mod entropy;
 pub mod forensics;
+pub mod guard;
 pub mod http;
 pub mod inbox;
 pub mod metrics;
 pub mod operate;
+pub mod secrets;

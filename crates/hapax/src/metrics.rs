@@ -1,6 +1,7 @@
 //! What is counted, for `/metrics`. Label sets are bounded: sources come from the config, the rest from enums.
 
 mod effects;
+mod guards;
 mod lags;
 
 use std::collections::HashMap;
@@ -19,6 +20,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
 pub use effects::EffectMetrics;
+pub use guards::GuardMetrics;
 pub use lags::{LATE_FROM, Lag};
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -70,6 +72,8 @@ pub struct Metrics {
     alerts: Family<KindLabel, Gauge>,
     /// Effects.
     pub effects: EffectMetrics,
+    /// Guards.
+    pub guards: GuardMetrics,
     /// Connections open now.
     pub connections: Gauge,
 }
@@ -92,6 +96,7 @@ impl Default for Metrics {
             keys_twice: Gauge::default(),
             alerts: Family::default(),
             effects: EffectMetrics::default(),
+            guards: GuardMetrics::default(),
             connections: Gauge::default(),
         };
         metrics.register();
@@ -159,6 +164,7 @@ impl Metrics {
         );
         registry.register("connections", "Open connections", self.connections.clone());
         self.effects.register(&mut registry);
+        self.guards.register(&mut registry);
         self.registry = registry;
     }
 

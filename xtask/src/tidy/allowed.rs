@@ -26,6 +26,10 @@ pub(super) const ALLOWED: &[Allowed] = &[
         reason: "the statements that its tests plant",
     },
     only_here(
+        "crates/hapax-store/src/sqlite/backup.rs",
+        "PostgreSQL has tools of its own for that",
+    ),
+    only_here(
         "crates/hapax-store/src/sqlite/checkpoint.rs",
         "PostgreSQL checkpoints by itself",
     ),
@@ -160,6 +164,10 @@ pub(super) const ALLOWED: &[Allowed] = &[
     only_here(
         "crates/hapax-store/src/postgres/happy.rs",
         "SQLite's writer remembers what workers hold, and needs no statement for it",
+    ),
+    only_here(
+        "crates/hapax-store/src/postgres/swift.rs",
+        "SQLite's writer decides in memory, and has no round trips to save",
     ),
     only_here(
         "crates/hapax-store/src/sqlite/queue.rs",

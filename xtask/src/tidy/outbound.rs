@@ -1,4 +1,5 @@
-//! Only the sender opens outbound connections, behind the address gate; and the command line, to the server's API.
+//! Only the sender opens outbound connections, behind the address gate; the guard, to its upstreams, with the sender's connector; and the
+//! command line, to the server's API.
 
 use super::Finding;
 use super::tree::{File, Tree};
@@ -16,9 +17,10 @@ const CLIENTS: [&str; 9] = [
 ];
 
 /// Folder and file name of the places that may.
-const DOORS: [(&str, &str); 5] = [
+const DOORS: [(&str, &str); 6] = [
     ("crates/hapax/src/dispatch/", "connect.rs"),
     ("crates/hapax/src/dispatch/", "sender.rs"),
+    ("crates/hapax/src/guard/", "upstream.rs"),
     ("crates/hapax/src/cli/", "client.rs"),
     // The load generator and the question whether a server is up: loopback only, both check it.
     ("xtask/src/load/", "connection.rs"),

@@ -5,6 +5,8 @@ use proptest::prelude::*;
 
 use super::*;
 
+const GRACE: Span = Span::from_hours(24);
+
 fn at(seconds: i64) -> Time {
     Time::from_secs(seconds)
 }
@@ -17,6 +19,7 @@ fn claim(print: u8, now: i64, on_unknown: OnUnknown) -> GuardClaim {
         lease: Span::from_secs(30),
         on_unknown,
         ttl: TTL_DEFAULT,
+        grace: GRACE,
     }
 }
 
@@ -52,9 +55,9 @@ fn another_fingerprint_is_refused_before_the_state_is_looked_at() {
 }
 
 #[test]
-fn running_and_unknown_keys_never_expire_and_answers_do_at_once() {
+fn running_and_unknown_keys_never_expire_and_answers_do() {
     // H4, I2.
-    let end = TTL_DEFAULT.secs_ceil();
+    let end = (TTL_DEFAULT + GRACE).secs_ceil();
     for state in GuardState::ALL {
         let late = decide(Some(&in_state(*state)), &claim(1, end, OnUnknown::Hold));
         let held = matches!(state, GuardState::Running | GuardState::Unknown);
@@ -65,11 +68,35 @@ fn running_and_unknown_keys_never_expire_and_answers_do_at_once() {
         );
         assert_eq!(matches!(late, GuardDecision::Run(_)), !held, "{state}");
     }
-    let before = decide(
-        Some(&in_state(GuardState::Completed)),
-        &claim(1, end - 1, OnUnknown::Hold),
+}
+
+#[test]
+fn an_answer_that_ran_out_is_said_to_have_for_a_while() {
+    let ttl = TTL_DEFAULT.secs_ceil();
+    let free = (TTL_DEFAULT + GRACE).secs_ceil();
+    let table = [
+        (GuardState::Completed, 1, ttl - 1, GuardDecision::Replay),
+        (GuardState::Completed, 1, ttl, GuardDecision::Expired),
+        (GuardState::Completed, 1, free - 1, GuardDecision::Expired),
+        (GuardState::Completed, 2, free - 1, GuardDecision::Mismatch),
+        (GuardState::NotKept, 1, ttl - 1, GuardDecision::NotKept),
+        (GuardState::NotKept, 1, ttl, GuardDecision::Expired),
+        (GuardState::NotKept, 2, ttl, GuardDecision::Mismatch),
+    ];
+    for (state, print, now, expected) in table {
+        let decision = decide(Some(&in_state(state)), &claim(print, now, OnUnknown::Keyed));
+        assert_eq!(decision, expected, "{state} at {now}");
+        let record = in_state(state);
+        assert!(!record.is_over(at(now)) && record.is_over(at(free)));
+    }
+    let at_once = decide(
+        Some(&in_state(GuardState::Released)),
+        &claim(2, 1, OnUnknown::Hold),
     );
-    assert_eq!(before, GuardDecision::Replay);
+    assert!(
+        matches!(at_once, GuardDecision::Run(_)),
+        "what did not run has no answer that could run out"
+    );
 }
 
 #[test]
@@ -103,10 +130,21 @@ fn an_unknown_outcome_is_resolved_by_somebody_who_knows() {
         step(&unknown, &executed).map(|record| record.state),
         Ok(GuardState::NotKept)
     );
-    let freed = step(&unknown, &GuardStep::ResolveNotExecuted).map(|record| record.state);
+    let not_executed = GuardStep::ResolveNotExecuted { now: at(1) };
+    let freed = step(&unknown, &not_executed).map(|record| record.state);
     assert_eq!(freed, Ok(GuardState::Released));
+    let running = in_state(GuardState::Running);
+    assert_eq!(step(&running, &executed), Err(GuardRejected::InProgress));
+    let lost = GuardStep::ResolveNotExecuted {
+        now: running.lost_at(),
+    };
+    assert_eq!(
+        step(&running, &lost).map(|record| record.state),
+        Ok(GuardState::Released),
+        "lost, and no sweep has said so"
+    );
     for state in [
-        GuardState::Running,
+        GuardState::NotKept,
         GuardState::Completed,
         GuardState::Released,
     ] {
@@ -191,7 +229,7 @@ proptest! {
                         kept = Some(record);
                     }
                     GuardDecision::OutcomeUnknown(record) => kept = Some(record),
-                    GuardDecision::Replay | GuardDecision::NotKept | GuardDecision::InProgress { .. } | GuardDecision::Mismatch => {}
+                    GuardDecision::Replay | GuardDecision::NotKept | GuardDecision::InProgress { .. } | GuardDecision::Expired | GuardDecision::Mismatch => {}
                 }
             } else if let Some(Ok(record)) = kept.map(|record| after(&record, taken, now)) {
                 kept = Some(record);

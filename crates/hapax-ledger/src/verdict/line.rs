@@ -103,6 +103,7 @@ fn skipped(reason: Option<SkipReason>) -> &'static str {
         Some(SkipReason::EndpointDisabled) => "Skipped: its endpoint was disabled.",
         Some(SkipReason::EndpointDeleted) => "Skipped: its endpoint was deleted.",
         Some(SkipReason::Dismissed) => "Skipped: the event's review was dismissed.",
+        Some(SkipReason::Erased) => "Skipped: the event's payload was erased before it was sent.",
         Some(SkipReason::Operator | SkipReason::Stale) | None => "Skipped: an operator decided so.",
     }
 }

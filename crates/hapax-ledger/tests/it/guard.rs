@@ -42,7 +42,7 @@ impl Guard {
                     let ttl = GuardPolicy::default().ttl;
                     self.step(line, key, GuardStep::ResolveExecuted { now: line.at, ttl })
                 }
-                _ => self.step(line, key, GuardStep::ResolveNotExecuted),
+                _ => self.step(line, key, GuardStep::ResolveNotExecuted { now: line.at }),
             },
             other => Err(line.error(format!("a guard cannot `{other}`"))),
         }
@@ -67,6 +67,7 @@ impl Guard {
             lease: Span::from_secs(30),
             on_unknown: on_unknown.ok_or_else(|| line.error("no such rule"))?,
             ttl: GuardPolicy::default().ttl,
+            grace: Span::from_hours(24),
         };
         let known = self.kept.get(&key);
         let status = known.map_or(0, |(_, status)| *status);
@@ -84,6 +85,7 @@ impl Guard {
                 self.kept.insert(key, (record, status));
                 "unknown".to_owned()
             }
+            GuardDecision::Expired => "expired".to_owned(),
             GuardDecision::Mismatch => "mismatch".to_owned(),
         })
     }

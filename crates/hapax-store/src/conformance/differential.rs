@@ -6,6 +6,7 @@
 
 mod decision;
 mod effects;
+mod keys;
 mod looks;
 mod naming;
 mod operate;
@@ -24,9 +25,10 @@ use proptest::test_runner::{Config, TestRunner};
 
 use self::decision::{OperateCommand, operate_command};
 use self::effects::Known;
+use self::keys::{KeyCommand, KnownKeys, key_command};
 use self::naming::plain_detail;
 use self::sketch::{EffectCommand, EffectSketch, effect_command, effect_sketch, new_effects};
-use super::sample::{Dial, Subject, arrival, at, event, reap_all, review};
+use super::sample::{Dial, Subject, arrival, at, event, reap_counted, review};
 use crate::model::ModelStore;
 use crate::nouns::{Event, EventFilter, Keep, NewEvent, OnFailed, PAGE_MAX, Page, PageFrom};
 
@@ -68,6 +70,7 @@ enum Command {
     },
     Effects(EffectCommand),
     Operate(OperateCommand),
+    Keys(KeyCommand),
 }
 
 /// An event in a few numbers.
@@ -139,6 +142,7 @@ fn command() -> impl Strategy<Value = Command> {
         2 => any::<prop::sample::Index>().prop_map(|nth| Command::Look { nth: nth.index(1_000) }),
         12 => effect_command().prop_map(Command::Effects),
         5 => operate_command().prop_map(Command::Operate),
+        3 => key_command().prop_map(Command::Keys),
         2 => (0..FILTERS, 0..1_000usize).prop_map(|(filter, from)| Command::List { filter, from }),
     ]
 }
@@ -160,10 +164,23 @@ fn busy_command() -> impl Strategy<Value = Command> {
     ]
 }
 
+/// Guarded keys, and time that passes.
+fn keys_command() -> impl Strategy<Value = Command> {
+    let wait = (1..15i64).prop_map(|seconds| EffectCommand::Wait { seconds });
+    prop_oneof![
+        12 => key_command().prop_map(Command::Keys),
+        3 => wait.prop_map(Command::Effects),
+        1 => (-20..40i64).prop_map(|seconds| Command::Jump { seconds }),
+        1 => Just(Command::Reap),
+    ]
+}
+
 fn keep(number: usize) -> Keep {
-    let (payload, identity, retry) = [(10, 30, 20), (40, 20, 20), (5, 60, 10)][number];
+    let windows = [(10, 25, 30, 20), (40, 20, 20, 20), (5, 15, 60, 10)];
+    let (payload, ledger, identity, retry) = windows[number];
     Keep {
         payload: Span::from_secs(payload),
+        ledger: Span::from_secs(ledger),
         identity: Span::from_secs(identity),
         retry_window: Span::from_secs(retry),
     }
@@ -227,6 +244,7 @@ struct Pair {
     /// All that was new or tried to be, oldest first, with its source.
     sent: Vec<(&'static str, NewEvent)>,
     effects: Known,
+    keys: KnownKeys,
     /// Runs that were asked for.
     runs: u64,
     /// So far, the shared effects of every event have come in the same order on both sides.
@@ -260,8 +278,8 @@ impl Pair {
             Command::Jump { seconds } => self.clock = self.clock + Span::from_secs(*seconds),
             Command::Reap => {
                 let (theirs, ours) = (
-                    reap_all(&self.store, self.clock).await,
-                    reap_all(&self.model, self.clock).await,
+                    reap_counted(&self.store, self.clock).await,
+                    reap_counted(&self.model, self.clock).await,
                 );
                 assert_eq!(theirs, ours, "reaped");
             }
@@ -276,6 +294,7 @@ impl Pair {
             } => self.list(&filter(*number, self.clock), *from).await,
             Command::Effects(command) => self.run_effects(command).await,
             Command::Operate(command) => self.operate(command).await,
+            Command::Keys(command) => self.run_keys(command).await,
         }
     }
 
@@ -387,12 +406,16 @@ impl Pair {
         }
         self.look_at_all_effects().await;
         self.look_at_log().await;
+        self.list_keys(None).await;
         let (theirs, ours) = (self.store.stats().await, self.model.stats().await);
         let (theirs, ours) = (
             theirs.expect("the store counts"),
             ours.expect("the model counts"),
         );
-        assert_eq!((theirs.events, theirs.keys_twice), (ours.events, 0));
+        assert_eq!(
+            (theirs.events, theirs.keys, theirs.keys_twice),
+            (ours.events, ours.keys, 0)
+        );
     }
 }
 
@@ -424,6 +447,7 @@ pub fn agrees_with_the_model<Fut>(
     let sequences = prop_oneof![
         prop::collection::vec(command(), 1..COMMANDS_MAX),
         prop::collection::vec(busy_command(), 1..COMMANDS_WHEN_BUSY_MAX),
+        prop::collection::vec(keys_command(), 1..COMMANDS_MAX),
     ];
     let outcome = TestRunner::new(config).run(&sequences, |commands| {
         runtime.block_on(async {
@@ -437,6 +461,7 @@ pub fn agrees_with_the_model<Fut>(
                 names: HashMap::new(),
                 sent: Vec::new(),
                 effects,
+                keys: KnownKeys::default(),
                 runs: 0,
                 same_order: true,
             };

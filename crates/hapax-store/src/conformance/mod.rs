@@ -14,8 +14,11 @@ pub mod database;
 pub mod differential;
 pub mod effect_reads;
 pub mod effects;
+pub mod erasure;
 pub mod evidence;
 pub mod expiry;
+pub mod key_life;
+pub mod keys;
 pub mod lanes;
 pub mod life;
 pub mod operator;
@@ -25,6 +28,8 @@ pub mod reads;
 pub mod reap;
 pub mod reviews;
 pub mod sample;
+pub mod secrets;
+pub mod tamper;
 pub mod worker;
 
 /// Makes a test of every check. `$run` is the absolute path of a function that calls what it is given with an empty store:
@@ -93,6 +98,12 @@ macro_rules! conformance_tests {
             steps_say_more_until_all_is_gone,
             a_reaped_key_is_free_and_a_taken_one_is_not,
             a_duplicate_is_known_after_its_bytes_are_gone,
+        );
+        $crate::conformance_tests!(@ $run; secrets:
+            a_secret_is_kept_once_for_each_expectation,
+            a_place_has_one_secret,
+            the_first_that_is_held_stays,
+            secrets_are_sealed_anew_and_listed_by_place,
         );
     };
     (effects $run:path) => {
@@ -177,6 +188,14 @@ macro_rules! conformance_tests {
             racing_commands_leave_one_record_each,
             what_is_under_way_is_left_alone,
         );
+        $crate::conformance_tests!(@ $run; erasure:
+            what_is_erased_is_gone_and_still_known,
+            what_waits_for_erased_bytes_is_skipped,
+            an_erased_event_keeps_no_bytes_that_come_later,
+            erasing_is_rehearsed_and_repeated,
+            the_ledger_goes_between_bytes_and_identity,
+            a_shared_effect_keeps_its_attempts_while_one_event_tells_of_them,
+        );
         $crate::conformance_tests!(@ $run; reviews:
             a_released_event_is_planned,
             a_released_event_without_effects_is_completed,
@@ -208,6 +227,31 @@ macro_rules! conformance_tests {
             what_hapax_sends_is_not_yours,
             racing_claims_of_ones_own_make_one_effect,
             an_effect_of_ones_own_is_reaped_with_its_event,
+        );
+        $crate::conformance_tests!(@ $run; keys:
+            an_answer_is_given_again_byte_by_byte,
+            a_key_is_read_back_whole,
+            another_request_under_the_key_is_refused_throughout,
+            a_running_request_is_in_progress_until_it_is_lost,
+            a_lost_run_is_read_by_the_routes_rule,
+            a_late_answer_counts_until_somebody_ran_again,
+            a_released_key_is_free_and_its_fence_rises,
+            an_answer_that_was_not_kept_is_said_to_be,
+            a_new_run_leaves_no_old_answer,
+            two_hundred_at_once_run_once,
+            a_key_that_was_never_given_is_nobodys,
+        );
+        $crate::conformance_tests!(@ $run; key_life:
+            an_answer_expires_is_said_to_have_and_is_forgotten,
+            what_is_over_is_reaped_and_nothing_else,
+            many_keys_are_reaped_in_steps,
+            an_unknown_outcome_is_resolved_both_ways,
+            only_what_is_unknown_is_resolved,
+            the_sweep_finds_what_was_lost,
+            pages_of_keys_meet_both_ways,
+            keys_are_listed_by_every_filter,
+            keys_are_listed_as_they_stand_now,
+            a_repeatable_route_runs_again_after_every_unknown_end,
         );
     };
     (@ $run:path; $subject:ident: $($check:ident,)+) => {

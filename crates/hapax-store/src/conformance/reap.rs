@@ -2,7 +2,9 @@
 
 use hapax_ledger::time::Span;
 
-use super::sample::{KEEP, Subject, accept, accept_one, all, at, detail, event, reap_all, review};
+use super::sample::{
+    KEEP, Subject, accept, accept_one, all, at, detail, event, reap_counted as reap_all, review,
+};
 use crate::nouns::{PayloadAnswer, Reaped, Receipted};
 
 /// I1: first the bytes, with the event still there and its key still held; then all of it.
@@ -16,7 +18,9 @@ pub async fn bytes_go_first_and_the_identity_last(store: Subject) {
         reap_all(&store, bytes_due).await,
         Reaped {
             payloads: 1,
+            ledgers: 0,
             identities: 0,
+            keys: 0,
             more: false
         }
     );
@@ -35,7 +39,9 @@ pub async fn bytes_go_first_and_the_identity_last(store: Subject) {
         reap_all(&store, all_due).await,
         Reaped {
             payloads: 0,
+            ledgers: 0,
             identities: 1,
+            keys: 0,
             more: false
         }
     );
@@ -58,7 +64,9 @@ pub async fn what_waits_for_a_person_is_never_reaped(store: Subject) {
         reap_all(&store, much_later).await,
         Reaped {
             payloads: 1,
+            ledgers: 0,
             identities: 1,
+            keys: 0,
             more: false
         }
     );
@@ -98,7 +106,9 @@ pub async fn steps_say_more_until_all_is_gone(store: Subject) {
         reaped,
         Reaped {
             payloads: many,
+            ledgers: many / 5,
             identities: many - many / 5,
+            keys: 0,
             more: false
         }
     );

@@ -21,6 +21,7 @@ pub type Subject = Arc<dyn Store>;
 /// How long things are kept unless a check says otherwise.
 pub const KEEP: Keep = Keep {
     payload: Span::from_days(7),
+    ledger: Span::from_days(90),
     identity: Span::from_days(90),
     retry_window: Span::from_days(3),
 };
@@ -154,12 +155,22 @@ pub async fn reap_all(store: &Subject, now: Time) -> Reaped {
     for _ in 0..REAP_STEPS_MAX {
         let step = store.reap(now).await.expect("the store reaps");
         sum.payloads += step.payloads;
+        sum.ledgers += step.ledgers;
         sum.identities += step.identities;
+        sum.keys += step.keys;
         if !step.more {
             return sum;
         }
     }
     panic!("reaping does not come to an end");
+}
+
+/// The same where nobody else reaps: what was counted before is what is reaped.
+pub async fn reap_counted(store: &Subject, now: Time) -> Reaped {
+    let due = store.reapable(now).await.expect("the store counts");
+    let sum = reap_all(store, now).await;
+    assert_eq!(sum, due, "what is counted is what is reaped");
+    sum
 }
 
 /// Waits for all of these at once, in the order given; each runs as a task of its own.

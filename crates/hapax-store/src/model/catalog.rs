@@ -1,4 +1,4 @@
-//! Tokens, the audit log and replays in memory.
+//! Tokens, the audit log, replays and sealed secrets in memory.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,8 @@ use super::{ModelStore, listing};
 use crate::error::StoreError;
 use crate::nouns::{
     AuditFilter, AuditRecord, Authority, Before, Changed, Listed, PAGE_MAX, Page, Replay,
-    ReplayProgress, ReplayState, RequestKey, Token,
+    ReplayProgress, ReplayState, RequestKey, SECRETS_PER_LOOK_MAX, SealedSecret, SecretChange,
+    Token,
 };
 
 /// What is kept beside the ledger.
@@ -19,6 +20,7 @@ pub(super) struct Catalog {
     tokens: BTreeMap<TokenId, Token>,
     audit: BTreeMap<u64, Entry>,
     replays: BTreeMap<ReplayId, Replay>,
+    secrets: BTreeMap<String, SealedSecret>,
 }
 
 /// A record of the audit log with what it is found by.
@@ -60,7 +62,7 @@ impl Catalog {
     }
 
     /// Makes a change unless the same request came before, and writes down that it was made.
-    fn change(
+    pub(super) fn change(
         &mut self,
         by: &Authority,
         action: &str,
@@ -76,6 +78,31 @@ impl Catalog {
             self.write_down(by, action, subject, answer, None);
         }
         changed
+    }
+}
+
+impl Catalog {
+    fn change_secret(&mut self, change: &SecretChange) -> Changed {
+        match change {
+            SecretChange::Expect(secret) => {
+                self.secrets.insert(secret.place.clone(), secret.clone());
+            }
+            SecretChange::Keep { secret, .. } if self.secrets.contains_key(&secret.place) => {
+                return Changed::NameTaken;
+            }
+            SecretChange::Keep { secret, expected } => {
+                if self.secrets.get(&expected.place) != Some(expected) {
+                    return Changed::NotFound;
+                }
+                self.secrets.remove(&expected.place);
+                self.secrets.insert(secret.place.clone(), secret.clone());
+            }
+            SecretChange::Drop(place) if self.secrets.remove(place).is_none() => {
+                return Changed::NotFound;
+            }
+            SecretChange::Drop(_) => {}
+        }
+        Changed::Done
     }
 }
 
@@ -218,5 +245,50 @@ impl crate::Catalog for ModelStore {
                 }
             }),
         )
+    }
+
+    async fn change_secret(
+        &self,
+        change: SecretChange,
+        by: Authority,
+        answer: String,
+    ) -> Result<Changed, StoreError> {
+        let catalog = &mut self.lock().catalog;
+        let (action, subject) = (change.word(), change.subject());
+        Ok(catalog.change(&by, action, subject, answer, |catalog| {
+            catalog.change_secret(&change)
+        }))
+    }
+
+    async fn hold_secret(&self, secret: SealedSecret) -> Result<SealedSecret, StoreError> {
+        let secrets = &mut self.lock().catalog.secrets;
+        let held = secrets.entry(secret.place.clone()).or_insert(secret);
+        Ok(held.clone())
+    }
+
+    async fn secrets(
+        &self,
+        under: &str,
+        after: Option<String>,
+    ) -> Result<Vec<SealedSecret>, StoreError> {
+        let secrets = &self.lock().catalog.secrets;
+        let fitting = secrets.values().filter(|secret| {
+            let later = after.as_ref().is_none_or(|after| secret.place > *after);
+            secret.place.starts_with(under) && later
+        });
+        Ok(fitting
+            .take(SECRETS_PER_LOOK_MAX as usize)
+            .cloned()
+            .collect())
+    }
+
+    async fn reseal(&self, was: SealedSecret, sealed: Vec<u8>) -> Result<bool, StoreError> {
+        let secrets = &mut self.lock().catalog.secrets;
+        let held = secrets.get_mut(&was.place);
+        let Some(held) = held.filter(|held| held.sealed == was.sealed) else {
+            return Ok(false);
+        };
+        held.sealed = sealed;
+        Ok(true)
     }
 }

@@ -88,6 +88,7 @@ impl State {
             | Decision::Reconcile { .. }
             | Decision::Resolve { .. }
             | Decision::Dismiss => {}
+            Decision::Erase => self.erase(event),
         }
         let opened = self.settle();
         let claimable = [Some(event), promoted].into_iter().flatten();

@@ -297,6 +297,30 @@ impl Effects {
     }
 }
 
+impl Effects {
+    /// Forgets the attempts at what an event calls for, unless another event tells of them.
+    pub(super) fn trim(&mut self, event: EventId, told: impl Fn(&EventId) -> bool) {
+        let called = self.rows.values_mut();
+        for row in called.filter(|row| row.events.contains(&event)) {
+            if !row.events.iter().any(&told) {
+                row.attempts.clear();
+            }
+        }
+    }
+
+    /// Forgets what was said about what an event calls for.
+    pub(super) fn erase(&mut self, event: EventId) {
+        let called = self.rows.values_mut();
+        for row in called.filter(|row| row.events.contains(&event)) {
+            row.snapshot = None;
+            for attempt in &mut row.attempts {
+                attempt.said.excerpt = None;
+                attempt.said.error = None;
+            }
+        }
+    }
+}
+
 impl Row {
     /// Its place in the order of acceptance: ids count rows as they come.
     pub(super) fn position(&self) -> u64 {

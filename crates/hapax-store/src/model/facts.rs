@@ -19,6 +19,10 @@ impl State {
         Some(EventFacts {
             now,
             payload,
+            ledger: match row.ledger_until {
+                Time::MIN => Kept::Reaped,
+                _ => Kept::Whole,
+            },
             held: review.map(|review| review.message.clone()),
             conflicts_open: row.open_conflicts().count() as u32,
             effects: self.effects.facts(id),

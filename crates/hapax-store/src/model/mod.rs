@@ -8,6 +8,7 @@
 //! - `order`: chains and gates
 //! - `reads`: effects as they are read
 //! - `facts`: what verdicts depend on; `command`: what operators decide; `own`: claims by the user's own code
+//! - `keys`: keys of guarded requests
 //! - `catalog`: tokens, the audit log, replays
 //! - `listing`: pages
 
@@ -15,6 +16,7 @@ mod catalog;
 mod command;
 mod effects;
 mod facts;
+mod keys;
 mod listing;
 mod order;
 mod own;
@@ -210,7 +212,20 @@ impl Store for ModelStore {
     }
 
     async fn reap(&self, now: Time) -> Result<Reaped, StoreError> {
-        Ok(self.lock().reap(now))
+        let mut state = self.lock();
+        let reaped = state.reap(now);
+        Ok(Reaped {
+            keys: state.guarded.reap(now.min((self.clock)())),
+            ..reaped
+        })
+    }
+
+    async fn reapable(&self, now: Time) -> Result<Reaped, StoreError> {
+        let state = self.lock();
+        Ok(Reaped {
+            keys: state.guarded.reapable(now.min((self.clock)())),
+            ..state.reapable(now)
+        })
     }
 
     async fn ready(&self) -> Result<(), StoreError> {
@@ -224,8 +239,12 @@ impl Store for ModelStore {
     async fn close(&self) {}
 
     async fn stats(&self) -> Result<StoreStats, StoreError> {
+        let state = self.lock();
+        let payloads = state.events.values().filter(|row| row.payload.is_some());
         Ok(StoreStats {
-            events: self.lock().events.len() as u64,
+            events: state.events.len() as u64,
+            payloads: payloads.count() as u64,
+            keys: state.guarded.count(),
             bytes: 0,
             keys_twice: 0,
         })

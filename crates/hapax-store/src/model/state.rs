@@ -13,6 +13,7 @@ use hapax_ledger::transition::{Resolution, Resolver};
 
 use super::catalog::Catalog;
 use super::effects::{Effects, Planning};
+use super::keys::Keys;
 use super::listing;
 use crate::nouns::{
     Advanced, Arrival, CONFLICT_BODIES_MAX, ClaimAsk, Claims, DELIVERIES_KEPT_MAX, Delivery,
@@ -29,13 +30,17 @@ pub(super) struct State {
     pub(super) keys: HashMap<(String, String), EventId>,
     pub(super) effects: Effects,
     pub(super) catalog: Catalog,
+    pub(super) guarded: Keys,
 }
 
 pub(super) struct Row {
     pub(super) event: Event,
     compare_hash: hapax_ledger::key::BodyHash,
     pub(super) payload: Option<Payload>,
+    /// [`Time::MIN`]: erased.
     payload_until: Time,
+    /// [`Time::MIN`]: reaped.
+    pub(super) ledger_until: Time,
     retry_window: Span,
     pub(super) deliveries: Vec<Delivery>,
     /// By the number of the delivery.
@@ -149,6 +154,7 @@ impl State {
                 content_type: new.content_type.clone(),
             }),
             payload_until: arrival.at + new.keep.payload,
+            ledger_until: arrival.at + new.keep.ledger,
             retry_window: new.keep.retry_window,
             deliveries: vec![delivery(arrival, new, outcome, false, 0)],
             conflict_bodies: BTreeMap::new(),
@@ -180,13 +186,17 @@ impl State {
                 continue;
             };
             let identity_expired = row.event.identity_expires_at <= now;
-            let expired = row.payload_until <= now || identity_expired;
+            let ledger_expired = row.ledger_until <= now;
+            let expired = row.payload_until <= now || ledger_expired || identity_expired;
             if expired && row.payload.take().is_some() {
                 row.conflict_bodies.clear();
                 reaped.payloads += 1;
             }
             if identity_expired {
                 gone.push(id);
+            } else if ledger_expired && row.ledger_until != Time::MIN {
+                self.trim(id);
+                reaped.ledgers += 1;
             }
         }
         for id in &gone {
@@ -196,6 +206,52 @@ impl State {
         self.keys.retain(|_, id| !gone.contains(id));
         reaped.identities = gone.len() as u32;
         reaped
+    }
+
+    pub(super) fn reapable(&self, now: Time) -> Reaped {
+        let mut due = Reaped::default();
+        for row in self.events.values().filter(|row| self.is_over(row)) {
+            let identity = row.event.identity_expires_at <= now;
+            let ledger = row.ledger_until <= now;
+            let bytes = row.payload_until <= now || ledger || identity;
+            due.payloads += u32::from(bytes && row.payload.is_some());
+            due.ledgers += u32::from(ledger && !identity && row.ledger_until != Time::MIN);
+            due.identities += u32::from(identity);
+        }
+        due
+    }
+
+    /// What happened to an event goes, but for its first and its latest delivery. Of attempts only those that no other event tells of.
+    fn trim(&mut self, id: EventId) {
+        let Some(row) = self.events.get_mut(&id) else {
+            return;
+        };
+        row.ledger_until = Time::MIN;
+        row.runs.clear();
+        if row.deliveries.len() > 2 {
+            row.deliveries.drain(1..row.deliveries.len() - 1);
+        }
+        let events = &self.events;
+        let told = |other: &EventId| {
+            events
+                .get(other)
+                .is_some_and(|row| row.ledger_until != Time::MIN)
+        };
+        self.effects.trim(id, told);
+    }
+
+    /// The event's bytes go, and all that was said about them.
+    pub(super) fn erase(&mut self, id: EventId) {
+        let Some(row) = self.events.get_mut(&id) else {
+            return;
+        };
+        row.payload = None;
+        row.payload_until = Time::MIN;
+        row.conflict_bodies.clear();
+        for run in &mut row.runs {
+            run.snapshot = None;
+        }
+        self.effects.erase(id);
     }
 
     pub(super) fn claim(&mut self, ask: &ClaimAsk, now: Time) -> Claims {
@@ -326,6 +382,7 @@ fn repeat(row: &mut Row, arrival: &Arrival, new: &NewEvent, conflict: bool) -> R
             .push(delivery(arrival, new, outcome, conflict, number));
         // Bytes are kept no longer than those of the event itself.
         let kept = arrival.at < row.payload_until || !row.event.status.is_settled();
+        let kept = kept && row.payload_until != Time::MIN;
         if conflict && kept && row.event.conflict_count < CONFLICT_BODIES_MAX {
             row.conflict_bodies.insert(number, new.body.clone());
         }

@@ -93,6 +93,8 @@ pub enum OnFailed {
 pub struct Keep {
     /// The raw bytes, from when they came.
     pub payload: Span,
+    /// What happened to it, from when it came: deliveries, attempts and runs. No longer than this are the bytes kept either (I1).
+    pub ledger: Span,
     /// The identity, from first sight.
     pub identity: Span,
     /// The identity, from last sight: the provider's retry window.

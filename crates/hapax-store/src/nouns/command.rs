@@ -55,6 +55,7 @@ impl Command {
             | Decision::Reconcile { .. }
             | Decision::Release { .. }
             | Decision::Dismiss
+            | Decision::Erase
             | Decision::Acknowledge { .. }
             | Decision::Promote { .. } => self.event.to_string(),
         }
@@ -94,6 +95,9 @@ pub enum Decision {
     },
     /// The event waits for a person, and comes to nothing: what has not ended and is not under way is skipped.
     Dismiss,
+    /// The event's bytes go at once, and all that was said about them: other bodies, snapshots, and what receivers answered. Its
+    /// identity, its effects and how they ended stay. What is pending cannot be sent any more, and is skipped.
+    Erase,
     /// A delivery with another body was looked at and means nothing.
     Acknowledge {
         /// The number of the delivery.
@@ -118,6 +122,7 @@ impl Decision {
             Decision::Resolve { .. } => "effect.resolve",
             Decision::Release { .. } => "event.release",
             Decision::Dismiss => "event.dismiss",
+            Decision::Erase => "event.erase",
             Decision::Acknowledge { .. } => "conflict.acknowledge",
             Decision::Promote { .. } => "conflict.promote",
         }
@@ -132,6 +137,7 @@ impl Decision {
             Decision::Resolve { .. }
             | Decision::Release { .. }
             | Decision::Dismiss
+            | Decision::Erase
             | Decision::Acknowledge { .. }
             | Decision::Promote { .. } => None,
         }
@@ -148,7 +154,8 @@ impl Decision {
             | Decision::Reconcile { .. }
             | Decision::Resolve { .. }
             | Decision::Release { .. }
-            | Decision::Dismiss => None,
+            | Decision::Dismiss
+            | Decision::Erase => None,
         }
     }
 
@@ -161,6 +168,7 @@ impl Decision {
             | Decision::Resolve { .. }
             | Decision::Release { .. }
             | Decision::Dismiss
+            | Decision::Erase
             | Decision::Acknowledge { .. }
             | Decision::Promote { .. } => None,
         }
@@ -175,6 +183,7 @@ impl Decision {
             | Decision::Resolve { .. }
             | Decision::Release { .. }
             | Decision::Dismiss
+            | Decision::Erase
             | Decision::Acknowledge { .. }
             | Decision::Promote { .. } => Action::Retry,
         }
@@ -258,6 +267,8 @@ pub struct EventFacts {
     pub now: Time,
     /// Its payload.
     pub payload: Kept,
+    /// Its deliveries, attempts and runs.
+    pub ledger: Kept,
     /// Why the event as a whole waits for a person, if it does.
     pub held: Option<String>,
     /// Deliveries with another body that nobody has decided on.
@@ -294,8 +305,7 @@ impl EventFacts {
         let ledger = EventLedger {
             now: self.now,
             payload: self.payload,
-            // Effects and attempts go together with their event: whoever finds the event finds them.
-            ledger: Kept::Whole,
+            ledger: self.ledger,
             held: self.held.as_deref(),
             conflicts_open: self.conflicts_open,
             effects: effects.collect(),

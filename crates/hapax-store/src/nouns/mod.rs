@@ -5,10 +5,12 @@
 //! - `command`: what operators decide about an event
 //! - `event`: events, deliveries and bytes, read back
 //! - `effect`: effects, claims, moves, attempts
+//! - `guarded`: keys of guarded requests
 //! - `lane`: which lanes have something to do, and which node looks after them
 //! - `list`: which events, and which part of them
 //! - `own`: effects that the user's own code carries out
 //! - `replay`: replays of many events
+//! - `secret`: secrets that are kept sealed
 //! - `token`: who may do what
 //! - `upkeep`: reaping and counting
 
@@ -17,10 +19,12 @@ mod audit;
 mod command;
 mod effect;
 mod event;
+mod guarded;
 mod lane;
 mod list;
 mod own;
 mod replay;
+mod secret;
 mod token;
 mod upkeep;
 
@@ -40,9 +44,14 @@ pub use event::{
     CONFLICT_BODIES_MAX, ConflictDecision, DELIVERIES_KEPT_MAX, Delivery, Event, EventDetail,
     Payload, PayloadAnswer,
 };
+pub use guarded::{
+    KEYS_PER_STEP_MAX, KeyClaim, KeyClaimed, KeyEnding, KeyFilter, KeyRecord, KeyResolution,
+};
 pub use lane::{Beat, Beaten, LANES_PER_LOOK_MAX, LaneDue, LaneRoom, fair_share, lane_shard};
 pub use list::{EventFilter, Listed, PAGE_MAX, Page, PageFrom};
 pub use own::{OWN_ATTEMPTS_MAX, OWN_LANE, OWN_SOURCE, OwnClaim, OwnClaimed};
 pub use replay::{Replay, ReplayProgress, ReplayState};
+pub(crate) use secret::end_of;
+pub use secret::{SECRETS_PER_LOOK_MAX, SealedSecret, SecretChange};
 pub use token::{Changed, Role, Token};
-pub use upkeep::{DiskState, Reaped, StoreStats};
+pub use upkeep::{DiskState, Migrated, Reaped, StoreStats};

@@ -20,18 +20,19 @@ use crate::nouns::{Arrival, NewEvent, Receipt, Receipted};
 /// The statement that stores events with their bytes, from the parameters of [`EventColumns`]. One text, so that the way of
 /// new keys and the way of known keys cannot drift apart.
 macro_rules! insert_events {
-    ($before:literal, $only:literal, $after:literal) => {
+    ($before:expr, $only:literal, $after:literal) => {
         concat!(
             "WITH ",
             $before,
             " event AS (
                  INSERT INTO hapax.event (shard, id, source, key_hash, at, type, key, key_origin, body_hash, compare_hash,
                      provider_event_id, object_id, entity, version, status, review_code, review_message, scheme,
-                     secret_index, signed_at, remote, retry_window, expires_at, payload_until, outcome)
+                     secret_index, signed_at, remote, retry_window, expires_at, payload_until, outcome,
+                     ledger_until)
                  SELECT e.* FROM unnest($1::int2[], $2::uuid[], $3::text[], $4::uuid[], $5::int8[], $6::text[], $7::text[],
                      $8::int2[], $9::bytea[], $10::bytea[], $11::text[], $12::text[], $13::text[], $14::text[],
                      $15::int2[], $16::text[], $17::text[], $18::text[], $19::int2[], $20::int8[], $21::text[],
-                     $22::int8[], $23::int8[], $24::int8[], $27::int2[]) AS e (shard, id) ",
+                     $22::int8[], $23::int8[], $24::int8[], $27::int2[], $28::int8[]) AS e (shard, id) ",
             $only,
             "), payload AS (
                  INSERT INTO hapax.payload (shard, event, content_type, body)

@@ -63,7 +63,7 @@ pub(super) async fn accept_calling(
 }
 
 /// The places of arrivals that share neither their key nor an effect with an earlier one, in the order in which keys are taken.
-fn alone(arrivals: &[(&Arrival, &NewEvent)]) -> Vec<usize> {
+pub(super) fn alone(arrivals: &[(&Arrival, &NewEvent)]) -> Vec<usize> {
     let (mut keys, mut effects) = (BTreeSet::new(), BTreeSet::new());
     let alone = arrivals.iter().enumerate().filter(|(_, (arrival, event))| {
         let new_key = keys.insert(key_order(arrival, event));

@@ -2,25 +2,28 @@
 //! change and its record are one transaction (J1).
 
 use async_trait::async_trait;
-use hapax_ledger::id::{ReplayId, TokenId};
+use hapax_ledger::id::{KeyId, ReplayId, TokenId};
 use hapax_ledger::time::Time;
 
 use super::audit::{self, Entry, Way};
+use super::moment::LeaseClock;
 use super::pool::{Pool, Taken};
-use super::{PostgresStore, replay, token};
+use super::{PostgresStore, key_settle, replay, secret, token};
 use crate::catalog::Catalog;
 use crate::error::StoreError;
 use crate::nouns::{
-    AuditFilter, AuditRecord, Authority, Changed, Listed, Page, Replay, ReplayProgress,
-    ReplayState, Token,
+    AuditFilter, AuditRecord, Authority, Changed, KeyResolution, Listed, Page, Replay,
+    ReplayProgress, ReplayState, SealedSecret, SecretChange, Token,
 };
 
 /// What somebody wants changed.
-enum Change<'a> {
+pub(super) enum Change<'a> {
     CreateToken(&'a Token),
     RevokeToken(TokenId),
     StartReplay(&'a Replay),
     CancelReplay(ReplayId),
+    ResolveKey(KeyId, KeyResolution, &'a LeaseClock),
+    Secret(&'a SecretChange),
 }
 
 impl Change<'_> {
@@ -31,6 +34,8 @@ impl Change<'_> {
             Change::RevokeToken(_) => "token.revoke",
             Change::StartReplay(_) => "replay.start",
             Change::CancelReplay(_) => "replay.cancel",
+            Change::ResolveKey(..) => "key.resolve",
+            Change::Secret(change) => change.word(),
         }
     }
 
@@ -41,6 +46,8 @@ impl Change<'_> {
             Change::RevokeToken(id) => id.to_string(),
             Change::StartReplay(replay) => replay.id.to_string(),
             Change::CancelReplay(id) => id.to_string(),
+            Change::ResolveKey(id, ..) => id.to_string(),
+            Change::Secret(change) => change.subject(),
         }
     }
 
@@ -54,12 +61,17 @@ impl Change<'_> {
                 (true, Changed::NotFound)
             }
             Change::CancelReplay(id) => (replay::cancel(taken, *id).await?, Changed::NotFound),
+            Change::ResolveKey(id, resolution, clock) => {
+                let resolved = key_settle::resolve(taken, *id, *resolution, at, clock).await?;
+                (resolved, Changed::NotFound)
+            }
+            Change::Secret(change) => return secret::change(taken, change).await,
         };
         Ok(if made { Changed::Done } else { otherwise })
     }
 
     /// Makes it and writes it down, unless the request came before or there is nothing to change.
-    async fn write_down(
+    pub(super) async fn write_down(
         self,
         pool: &Pool,
         by: &Authority,
@@ -168,5 +180,31 @@ impl Catalog for PostgresStore {
     ) -> Result<Changed, StoreError> {
         let change = Change::CancelReplay(id);
         change.write_down(&self.readers, &by, &answer).await
+    }
+
+    async fn change_secret(
+        &self,
+        change: SecretChange,
+        by: Authority,
+        answer: String,
+    ) -> Result<Changed, StoreError> {
+        let change = Change::Secret(&change);
+        change.write_down(&self.readers, &by, &answer).await
+    }
+
+    async fn hold_secret(&self, secret: SealedSecret) -> Result<SealedSecret, StoreError> {
+        secret::hold(&self.readers, &secret).await
+    }
+
+    async fn secrets(
+        &self,
+        under: &str,
+        after: Option<String>,
+    ) -> Result<Vec<SealedSecret>, StoreError> {
+        secret::under(&self.readers, under, after.as_deref()).await
+    }
+
+    async fn reseal(&self, was: SealedSecret, sealed: Vec<u8>) -> Result<bool, StoreError> {
+        secret::reseal(&self.readers, &was, &sealed).await
     }
 }

@@ -74,6 +74,7 @@ pub(super) struct EventColumns<'a> {
     content_type: Vec<Option<Text<'a>>>,
     body: Vec<&'a [u8]>,
     outcome: Vec<i16>,
+    ledger_until: Vec<i64>,
 }
 
 impl<'a> EventColumns<'a> {
@@ -120,6 +121,8 @@ impl<'a> EventColumns<'a> {
         self.expires_at.push(row.expires_at.micros());
         self.payload_until
             .push((row.arrival.at + event.keep.payload).micros());
+        self.ledger_until
+            .push((row.arrival.at + event.keep.ledger).micros());
     }
 
     fn push_first_delivery(&mut self, arrival: &'a Arrival, event: &NewEvent) {
@@ -145,8 +148,8 @@ impl<'a> EventColumns<'a> {
         self.id.is_empty()
     }
 
-    /// The columns as parameters `$1` to `$27`.
-    pub(super) fn params(&self) -> [Param<'_>; 27] {
+    /// The columns as parameters `$1` to `$28`.
+    pub(super) fn params(&self) -> [Param<'_>; 28] {
         [
             (&self.shard, Type::INT2_ARRAY),
             (&self.id, Type::UUID_ARRAY),
@@ -175,6 +178,7 @@ impl<'a> EventColumns<'a> {
             (&self.content_type, Type::TEXT_ARRAY),
             (&self.body, Type::BYTEA_ARRAY),
             (&self.outcome, Type::INT2_ARRAY),
+            (&self.ledger_until, Type::INT8_ARRAY),
         ]
     }
 }

@@ -79,6 +79,7 @@ impl Brought {
             | Decision::Reconcile { .. }
             | Decision::Resolve { .. }
             | Decision::Dismiss
+            | Decision::Erase
             | Decision::Acknowledge { .. } => {}
         }
         Ok(brought)

@@ -97,6 +97,7 @@ impl Holder {
     /// Is another body that comes now kept? No longer than the event's own, and only so many.
     fn keeps_bodies(&self, now: Time) -> bool {
         let kept = now < self.payload_until || !self.status.is_settled();
+        let kept = kept && self.payload_until != Time::MIN;
         kept && self.conflicts < CONFLICT_BODIES_MAX
     }
 

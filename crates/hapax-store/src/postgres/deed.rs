@@ -11,6 +11,7 @@ use super::Entropy;
 use super::called;
 use super::conflict::{Decided, Named};
 use super::decide::Decisions;
+use super::erase::Erasure;
 use super::facts;
 use super::gate::opened;
 use super::held::Hand;
@@ -163,6 +164,7 @@ struct EventChange {
     event: Uuid,
     frees_event: bool,
     conflict: Option<Decided>,
+    erasure: Option<Erasure>,
 }
 
 impl EventChange {
@@ -178,6 +180,8 @@ impl EventChange {
             event: Uuid(command.event.bytes()),
             frees_event: deeds.frees_event,
             conflict: named.map(|named| Decided::of(named, decided)),
+            erasure: matches!(command.decision, Decision::Erase)
+                .then(|| Erasure::of(command.event)),
         }
     }
 
@@ -189,6 +193,7 @@ impl EventChange {
             statements.push((sql, params));
         }
         statements.extend(self.conflict.as_ref().map(Decided::statement));
+        statements.extend(self.erasure.iter().flat_map(Erasure::statements));
         statements
     }
 }

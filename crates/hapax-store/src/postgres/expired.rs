@@ -7,6 +7,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use hapax_ledger::event::EventStatus;
+use hapax_ledger::time::Time;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
@@ -63,6 +64,81 @@ pub(super) async fn reap_payloads(
                 (&ids, Type::UUID_ARRAY),
                 (&statuses, Type::INT2_ARRAY),
                 (&dead, Type::INT2),
+            ],
+        )
+        .await?;
+    Ok(count(&gone, 0))
+}
+
+/// What happened to events goes, but for their first and their latest delivery, which count how often they came. Of attempts only
+/// those that no other event tells of. The event's lock keeps its effects from coming back.
+pub(super) async fn reap_ledgers(
+    taken: &Taken,
+    events: &Vec<Uuid>,
+    settled: &Vec<i16>,
+    shard: i16,
+) -> Result<u32, StoreError> {
+    let locked = taken
+        .query(
+            "SELECT e.* FROM unnest($2::uuid[]) AS k (id) CROSS JOIN LATERAL (
+                 SELECT id FROM hapax.event WHERE shard = $1 AND id = k.id AND status = ANY ($3)
+                 LIMIT 1 FOR UPDATE SKIP LOCKED
+             ) e",
+            &[
+                (&shard, Type::INT2),
+                (events, Type::UUID_ARRAY),
+                (settled, Type::INT2_ARRAY),
+            ],
+        )
+        .await?;
+    let ids: Vec<Uuid> = locked.iter().map(|row| row.get(0)).collect();
+    let gone = taken
+        .query(
+            "WITH due AS MATERIALIZED (
+                 SELECT k.id FROM unnest($2::uuid[]) AS k (id)
+                 WHERE NOT EXISTS (
+                     SELECT FROM (
+                         SELECT id, queue_shard FROM hapax.effect WHERE event = k.id
+                         UNION ALL
+                         SELECT effect, queue_shard FROM hapax.effect_link WHERE shard = $1 AND event = k.id
+                     ) AS c (effect, queue_shard)
+                     JOIN hapax.queue q ON q.shard = c.queue_shard AND q.effect = c.effect
+                     WHERE q.state IN (0, 1, 3)
+                 )
+             ), called AS MATERIALIZED (
+                 SELECT e.shard, e.id, e.event, e.event_shard FROM due
+                 CROSS JOIN LATERAL (
+                     SELECT shard, id FROM hapax.effect WHERE event = due.id
+                     UNION ALL
+                     SELECT effect_shard, effect FROM hapax.effect_link WHERE shard = $1 AND event = due.id
+                 ) AS c (shard, id)
+                 JOIN hapax.effect e ON e.shard = c.shard AND e.id = c.id
+             ), untold AS MATERIALIZED (
+                 SELECT c.shard, c.id FROM called c
+                 WHERE NOT EXISTS (
+                     SELECT FROM hapax.event v WHERE v.shard = c.event_shard AND v.id = c.event
+                       AND v.ledger_until <> $3 AND v.id NOT IN (SELECT id FROM due)
+                 ) AND NOT EXISTS (
+                     SELECT FROM hapax.effect_link l JOIN hapax.event v ON v.shard = l.shard AND v.id = l.event
+                     WHERE l.effect = c.id AND v.ledger_until <> $3 AND v.id NOT IN (SELECT id FROM due)
+                 )
+             ), attempts AS (
+                 DELETE FROM hapax.attempt a USING untold u WHERE a.shard = u.shard AND a.effect = u.id
+             ), deliveries AS (
+                 DELETE FROM hapax.delivery d USING due WHERE d.shard = $1 AND d.event = due.id AND d.n < (
+                     SELECT max(n) FROM hapax.delivery l WHERE l.shard = $1 AND l.event = due.id
+                 )
+             ), runs AS (
+                 DELETE FROM hapax.run r USING due WHERE r.shard = $1 AND r.event = due.id
+             ), gone AS (
+                 UPDATE hapax.event e SET ledger_until = $3 FROM due
+                 WHERE e.shard = $1 AND e.id = due.id RETURNING e.id
+             )
+             SELECT count(*) FROM gone",
+            &[
+                (&shard, Type::INT2),
+                (&ids, Type::UUID_ARRAY),
+                (&Time::MIN.micros(), Type::INT8),
             ],
         )
         .await?;

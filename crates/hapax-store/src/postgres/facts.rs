@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use hapax_ledger::id::{EffectId, EventId};
+use hapax_ledger::time::Time;
 use hapax_ledger::verdict::Kept;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
@@ -22,7 +23,8 @@ pub(super) const STATEMENTS: usize = 6;
 const EVENT: &str = "SELECT v.review_code IS NOT NULL, v.review_message,
          EXISTS (SELECT FROM hapax.payload p WHERE p.shard = v.shard AND p.event = v.id),
          (SELECT count(*) FROM hapax.delivery d
-          WHERE d.shard = v.shard AND d.event = v.id AND d.conflict AND d.decided IS NULL)
+          WHERE d.shard = v.shard AND d.event = v.id AND d.conflict AND d.decided IS NULL),
+         v.ledger_until
      FROM hapax.event v WHERE v.shard = $1 AND v.id = $2";
 
 /// In the order of [`super::effect::OF_EVENT`]. Behind the columns of an effect: its place in the plan of the event, and the places of
@@ -147,6 +149,10 @@ pub(super) fn to_facts(found: &[Vec<Row>]) -> Result<Option<EventFacts>, StoreEr
         payload: match event.get(2) {
             true => Kept::Whole,
             false => Kept::Reaped,
+        },
+        ledger: match Time::from_micros(event.get(4)) {
+            Time::MIN => Kept::Reaped,
+            _ => Kept::Whole,
         },
         held: held.then(|| received(message)),
         conflicts_open: event.get::<_, i64>(3) as u32,

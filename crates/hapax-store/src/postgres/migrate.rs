@@ -11,6 +11,7 @@ use super::SHARDS;
 use super::pool::{Pool, Taken};
 use super::wire::Uuid;
 use crate::error::{StoreError, StoreErrorKind};
+use crate::nouns::Migrated;
 
 /// All migrations, oldest first.
 const MIGRATIONS: &[(&str, &str)] = &[("0001-foundation", include_str!("schema.sql"))];
@@ -19,7 +20,7 @@ const MIGRATIONS: &[(&str, &str)] = &[("0001-foundation", include_str!("schema.s
 const LOCK: i64 = 0x68_61_70_61_78;
 
 /// Applies what is missing, and settles what this database is.
-pub(super) async fn migrate(pool: &Pool, new_store_id: [u8; 16]) -> Result<(), StoreError> {
+pub(super) async fn migrate(pool: &Pool, new_store_id: [u8; 16]) -> Result<Migrated, StoreError> {
     let taken = pool.take().await?;
     taken
         .begin("SELECT pg_advisory_xact_lock($1)", &[(&LOCK, Type::INT8)])
@@ -45,7 +46,11 @@ pub(super) async fn migrate(pool: &Pool, new_store_id: [u8; 16]) -> Result<(), S
         }
     }
     settle_store(&taken, new_store_id).await?;
-    taken.commit().await
+    taken.commit().await?;
+    Ok(Migrated {
+        from: n_known,
+        to: MIGRATIONS.len(),
+    })
 }
 
 /// Checksums of the migrations that were applied, in order.

@@ -5,20 +5,22 @@
 //! - `pool`: connections, each a `session`, and what their failures mean, with `tls`, `notice` and `fault`; `kept` statements where
 //!   the way is `direct`
 //! - `batch`: the batcher; many callers share one commit
-//! - `writer`: arrivals in groups: `accept` for new keys, one statement for all of them; `call` for new keys that call for effects;
-//!   `known` for keys that somebody holds, decided in `decide`; `plan` for the effects, with the statements of `called`; all of it
+//! - `writer`: arrivals in groups: `accept` for new keys, one statement for all of them; `swift` for new keys that call for effects,
+//!   one statement too, and `call` where that is not enough; `known` for keys that somebody holds, decided in `decide`; `plan` for the effects, with the statements of `called`; all of it
 //!   is `stored`
 //! - `claim`: lanes that have something to do, claims and rescues; `advance`: moves in groups, and `happy` those
 //!   that end well. Decided in `held` and `turn`, carried out in `carry`; leases end by `moment`
 //! - `status` and `gate`: what a move means for events and for effects that wait; `chain`: what is known of an entity
-//! - `command`: what operators decide, from the `facts` and carried out in `deed`, with `run` and `conflict`; `own`: effects that the
+//! - `command`: what operators decide, from the `facts` and carried out in `deed`, with `run`, `conflict` and `erase`; `own`: effects that the
 //!   user's own code carries out, `seated` in the plan of their event
-//! - `catalog`: what is kept beside the ledger: `audit`, `token`, `replay`
+//! - `keys`: what the guard asks, in groups: `key_look` for what is only read, `key_claim` and `key_settle` for what is written, `key` for its
+//!   rows, `key_read` for lists
+//! - `catalog`: what is kept beside the ledger: `audit`, `token`, `replay`, `secret`
 //! - `node`: who looks after which shard; `wake`: nodes telling each other
 //! - `effect`, `attempt`, `effect_id`, `order_rule`: effects as rows
 //! - `columns`, `effect_columns`, `wire`, `pipeline`: how rows, values and statements travel
 //! - `read`, `effect_read`: lists and details
-//! - `reap`: going round in small steps, and deleting what has `expired`
+//! - `reap`: going round in small steps, and deleting what has `expired`; then guarded keys in `key_reap`
 //!
 //! The schema is called `hapax` and has no other name: a setting for it would have to be built into every statement, or kept
 //! in the session, which a transaction pooler does not allow. Two stores on one server are two databases.
@@ -47,6 +49,7 @@ mod effect;
 mod effect_columns;
 mod effect_id;
 mod effect_read;
+mod erase;
 mod expired;
 mod facts;
 mod fault;
@@ -54,6 +57,13 @@ mod gate;
 mod happy;
 mod held;
 mod kept;
+mod key;
+mod key_claim;
+mod key_look;
+mod key_read;
+mod key_reap;
+mod key_settle;
+mod keys;
 mod known;
 mod migrate;
 mod moment;
@@ -70,9 +80,11 @@ mod reap;
 mod replay;
 mod run;
 mod seated;
+mod secret;
 mod session;
 mod status;
 mod stored;
+mod swift;
 mod tls;
 mod token;
 mod turn;
@@ -81,7 +93,8 @@ mod wire;
 mod writer;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -95,13 +108,15 @@ use tokio_postgres::types::Type;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::nouns::{
     Advanced, Arrival, Beat, Beaten, ClaimAsk, Claims, Command, Commanded, Effect, EffectCounts,
-    EffectDetail, EffectFilter, Event, EventDetail, EventFacts, EventFilter, LaneDue, Listed, Move,
-    OwnClaim, OwnClaimed, Page, Parcel, PayloadAnswer, Reaped, Receipt, Rescued, StoreStats,
-    lane_shard,
+    EffectDetail, EffectFilter, Event, EventDetail, EventFacts, EventFilter, LaneDue, Listed,
+    Migrated, Move, OwnClaim, OwnClaimed, Page, Parcel, PayloadAnswer, Reaped, Receipt, Rescued,
+    StoreStats, lane_shard,
 };
 use crate::store::{Clock, Store};
 use advance::{MoveAsk, Moves, Wish};
 use batch::Batcher;
+use key_reap::Reapers;
+use keys::KeyLanes;
 use moment::LeaseClock;
 pub use open::COMMIT_WAIT;
 use pool::Pool;
@@ -164,13 +179,19 @@ pub struct PostgresStore {
     effects: Pool,
     deciders: Pool,
     readers: Pool,
-    reaper: Reaper,
+    keys: KeyLanes,
+    reaper: Reapers,
     bell: Bell,
     entropy: Entropy,
     clock: LeaseClock,
 }
 
 impl PostgresStore {
+    /// Brings a database to the shape that this version needs.
+    pub async fn migrate(options: &Options) -> Result<Migrated, StoreError> {
+        Ok(open::open(options).await?.migrated)
+    }
+
     /// Connects, brings the schema up to date, and starts the batcher. Needs a Tokio runtime for as long as the store lives.
     pub async fn open(options: Options) -> Result<PostgresStore, StoreError> {
         let opened = open::open(&options).await?;
@@ -179,6 +200,8 @@ impl PostgresStore {
             pool: opened.writers.clone(),
             entropy: options.entropy.clone(),
             clock: clock.clone(),
+            epoch: AtomicU32::new(0),
+            shared: Mutex::default(),
         };
         let moves = Moves {
             pool: opened.effects.clone(),
@@ -191,7 +214,12 @@ impl PostgresStore {
             effects: opened.effects,
             deciders: opened.deciders,
             bell: Bell::new(opened.readers.clone(), opened.line, (options.entropy)()),
-            reaper: Reaper::new(opened.readers.clone(), &options.entropy),
+            keys: KeyLanes::start(opened.keys, &options.entropy, &clock),
+            reaper: Reapers::new(
+                Reaper::new(opened.readers.clone(), &options.entropy),
+                opened.readers.clone(),
+                clock.clone(),
+            ),
             readers: opened.readers,
             entropy: options.entropy,
             clock,
@@ -328,6 +356,13 @@ impl Store for PostgresStore {
         self.reaper.step(now).await
     }
 
+    async fn reapable(&self, now: Time) -> Result<Reaped, StoreError> {
+        Ok(Reaped {
+            keys: key_reap::due(&self.readers, now, &self.clock).await?,
+            ..reap::due(&self.readers, now).await?
+        })
+    }
+
     async fn ready(&self) -> Result<(), StoreError> {
         // In a transaction, for its lock_timeout: a check that hangs must not make the next one hang behind it.
         let taken = self.readers.take().await?;
@@ -362,6 +397,7 @@ impl Store for PostgresStore {
     async fn close(&self) {
         self.arrivals.stop().await;
         self.moves.stop().await;
+        self.keys.stop().await;
         self.bell.close().await;
         self.writers.close();
         self.effects.close();
@@ -370,9 +406,11 @@ impl Store for PostgresStore {
     }
 
     async fn stats(&self) -> Result<StoreStats, StoreError> {
-        let (events, keys_twice, bytes) = read::count(&self.readers).await?;
+        let [events, keys_twice, bytes, payloads] = read::count(&self.readers).await?;
         Ok(StoreStats {
             events,
+            keys: key_read::count(&self.readers).await?,
+            payloads,
             bytes,
             keys_twice,
         })

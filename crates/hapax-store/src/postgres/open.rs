@@ -7,8 +7,9 @@ use tokio_postgres::Config;
 use super::kept::Statements;
 use super::pool::{self, Pool};
 use super::wake::Line;
-use super::{Options, migrate, tls};
+use super::{Options, keys, migrate, tls};
 use crate::error::{StoreError, StoreErrorKind};
+use crate::nouns::Migrated;
 
 /// Connections that accept. Two keep the server busy while one of them waits for its disk; a third showed no gain beyond
 /// the noise, and makes the groups smaller, each of which costs the server a parse and a plan.
@@ -35,10 +36,14 @@ pub(super) struct Opened {
     pub(super) effects: Pool,
     /// For commands, and claims of the user's own code.
     pub(super) deciders: Pool,
+    /// For guarded keys.
+    pub(super) keys: Pool,
     /// For all else.
     pub(super) readers: Pool,
     /// For a session of one's own.
     pub(super) line: Line,
+    /// What became of its shape.
+    pub(super) migrated: Migrated,
 }
 
 /// Connects once, to bring the schema up to date and to say early what is wrong.
@@ -60,8 +65,9 @@ pub(super) async fn open(options: &Options) -> Result<Opened, StoreError> {
     let writers = new_pool(WRITERS, Statements::Kept);
     let effects = new_pool(EFFECTS, Statements::Kept);
     let deciders = new_pool(DECIDERS, Statements::Kept);
+    let keys = new_pool(keys::CONNECTIONS, Statements::Kept);
     let readers = new_pool(READERS, Statements::Anew);
-    migrate::migrate(&readers, options.new_store_id).await?;
+    let migrated = migrate::migrate(&readers, options.new_store_id).await?;
     let line = Line {
         config: pool::with_limits(&config),
         tls: tls.clone(),
@@ -70,7 +76,9 @@ pub(super) async fn open(options: &Options) -> Result<Opened, StoreError> {
         writers,
         effects,
         deciders,
+        keys,
         readers,
         line,
+        migrated,
     })
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Config, Error, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -298,6 +299,25 @@ impl Taken {
         self.committed(answer)
     }
 
+    /// The same, for one that may break this constraint: `None`, and nothing is written, if it does.
+    pub(super) async fn query_and_commit_unless(
+        self,
+        sql: &'static str,
+        params: &[Param<'_>],
+        constraint: &str,
+    ) -> Result<Option<Vec<Row>>, StoreError> {
+        let wait = self.shared.commit_wait;
+        let answer = timeout(wait, self.run(sql, params)).await;
+        let broken = answer.as_ref().ok().and_then(|ran| ran.as_ref().err());
+        let broken = broken.and_then(Error::as_db_error).is_some_and(|error| {
+            *error.code() == SqlState::UNIQUE_VIOLATION && error.constraint() == Some(constraint)
+        });
+        if broken {
+            return Ok(None);
+        }
+        self.committed(answer).map(Some)
+    }
+
     /// Commits the open transaction.
     pub(super) async fn commit(self) -> Result<(), StoreError> {
         let wait = self.shared.commit_wait;
@@ -341,6 +361,19 @@ impl Taken {
         let answer = timeout(self.shared.commit_wait, whole).await;
         let ((), found, ()) = self.committed(answer)?;
         Ok(found)
+    }
+
+    /// Reads with one statement that is planned once, in one round trip.
+    pub(super) async fn read_planned(
+        &self,
+        sql: &'static str,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, StoreError> {
+        let begun = self.session.client.batch_execute(BEGIN_PLANNED);
+        let ended = self.session.client.batch_execute("COMMIT");
+        let whole = async { tokio::try_join!(biased; begun, self.run(sql, params), ended) };
+        let ((), rows, ()) = self.answered(timeout(STATEMENT_WAIT, whole).await)?;
+        Ok(rows)
     }
 
     async fn in_one_picture(&self, all: &[Statement<'_>]) -> Result<Vec<Vec<Row>>, StoreError> {

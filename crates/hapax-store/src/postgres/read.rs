@@ -375,14 +375,16 @@ async fn newer(
     Ok(Listed { rows, next })
 }
 
-/// How many events there are, how many keys are held by more than one live event, and the bytes on disk.
-pub(super) async fn count(pool: &Pool) -> Result<(u64, u64, u64), StoreError> {
+/// How many events there are, how many keys are held by more than one live event, the bytes on disk, and
+/// how many events have their bytes.
+pub(super) async fn count(pool: &Pool) -> Result<[u64; 4], StoreError> {
     // Two events may share a key only if the first had expired when the second came.
     let rows = pool
         .read(
             "SELECT count(*), count(*) FILTER (WHERE held_until > at),
                  (SELECT sum(pg_total_relation_size(c.oid))::int8 FROM pg_class c
-                  WHERE c.relnamespace = 'hapax'::regnamespace AND c.relkind = 'r')
+                  WHERE c.relnamespace = 'hapax'::regnamespace AND c.relkind = 'r'),
+                 (SELECT count(*) FROM hapax.payload)
              FROM (
                  SELECT at, lag(expires_at) OVER (PARTITION BY shard, source, key_hash ORDER BY at, id) AS held_until
                  FROM hapax.event
@@ -394,5 +396,5 @@ pub(super) async fn count(pool: &Pool) -> Result<(u64, u64, u64), StoreError> {
         rows.first()
             .map_or(0, |row| row.get::<_, i64>(column) as u64)
     };
-    Ok((number(0), number(1), number(2)))
+    Ok([0, 1, 2, 3].map(number))
 }

@@ -1,4 +1,4 @@
-//! Deletes what has expired, a little at a time: payloads first, identities last (I1).
+//! Deletes what has expired, a little at a time: payloads first, then ledgers, identities last (I1).
 //!
 //! Expiry holds at once whether or not the reaper has run: an expired identity no longer holds its key, and what is deleted here
 //! is only what nobody can see any more. The reaper goes round by id, shard by shard, since an index by expiry would cost every
@@ -9,7 +9,7 @@ use hapax_ledger::time::Time;
 use tokio::sync::Mutex;
 use tokio_postgres::types::Type;
 
-use super::expired::{reap_events, reap_payloads};
+use super::expired::{reap_events, reap_ledgers, reap_payloads};
 use super::pool::{Pool, Taken};
 use super::wire::Uuid;
 use super::{Entropy, SHARDS};
@@ -93,6 +93,8 @@ impl Reaper {
 struct Due {
     /// Events whose bytes are there and have expired.
     bytes: Vec<Uuid>,
+    /// Events whose ledger is there and has expired.
+    ledger: Vec<Uuid>,
     /// Events whose identity has expired.
     identity: Vec<Uuid>,
     /// The last one looked at, unless the shard ends there.
@@ -107,6 +109,9 @@ async fn step(pool: &Pool, place: &Place, now: i64) -> Result<(Reaped, Option<Uu
     let mut reaped = Reaped::default();
     if !due.bytes.is_empty() {
         reaped.payloads = reap_payloads(&taken, &due.bytes, &settled, shard).await?;
+    }
+    if !due.ledger.is_empty() {
+        reaped.ledgers = reap_ledgers(&taken, &due.ledger, &settled, shard).await?;
     }
     if !due.identity.is_empty() {
         let (identities, payloads) =
@@ -128,14 +133,15 @@ async fn look(
 ) -> Result<Due, StoreError> {
     let rows = taken
         .begin(
-            "SELECT e.id, p.there IS NOT NULL, e.status = ANY ($3) AND e.expires_at <= $2
+            "SELECT e.id, p.there IS NOT NULL, e.status = ANY ($3) AND e.expires_at <= $2,
+                 e.status = ANY ($3) AND e.ledger_until <= $2 AND e.ledger_until <> $6 AND e.expires_at > $2
              FROM (
-                 SELECT id, status, expires_at, payload_until FROM hapax.event
+                 SELECT id, status, expires_at, payload_until, ledger_until FROM hapax.event
                  WHERE shard = $1 AND id > $4 ORDER BY id LIMIT $5
              ) e
              LEFT JOIN LATERAL (
                  SELECT true AS there FROM hapax.payload
-                 WHERE e.payload_until <= $2 AND e.status = ANY ($3) AND shard = $1 AND event = e.id LIMIT 1
+                 WHERE least(e.payload_until, e.ledger_until) <= $2 AND e.status = ANY ($3) AND shard = $1 AND event = e.id LIMIT 1
              ) p ON true
              ORDER BY e.id",
             &[
@@ -144,6 +150,7 @@ async fn look(
                 (settled, Type::INT2_ARRAY),
                 (&place.after, Type::UUID),
                 (&ROWS_PER_STEP, Type::INT8),
+                (&Time::MIN.micros(), Type::INT8),
             ],
         )
         .await?;
@@ -155,6 +162,47 @@ async fn look(
     Ok(Due {
         bytes: those(1),
         identity: those(2),
+        ledger: those(3),
         last: rows.last().filter(|_| full).map(|row| row.get(0)),
+    })
+}
+
+/// Counts what all steps of a round would delete.
+pub(super) async fn due(pool: &Pool, now: Time) -> Result<Reaped, StoreError> {
+    let rows = pool
+        .walk(
+            "SELECT count(*) FILTER (WHERE EXISTS (
+                     SELECT FROM hapax.payload p WHERE p.shard = e.shard AND p.event = e.id
+                 )),
+                 count(*) FILTER (WHERE e.ledger_until <= $1 AND e.ledger_until <> $2 AND e.expires_at > $1),
+                 count(*) FILTER (WHERE e.expires_at <= $1)
+             FROM hapax.event e
+             WHERE least(e.payload_until, e.ledger_until, e.expires_at) <= $1 AND e.status = ANY ($3)
+               AND NOT EXISTS (
+                   SELECT FROM (
+                       SELECT id, queue_shard FROM hapax.effect WHERE event = e.id
+                       UNION ALL
+                       SELECT effect, queue_shard FROM hapax.effect_link WHERE shard = e.shard AND event = e.id
+                   ) AS c (effect, queue_shard)
+                   JOIN hapax.queue q ON q.shard = c.queue_shard AND q.effect = c.effect
+                   WHERE q.state IN (0, 1, 3)
+               )",
+            &[
+                (&now.micros(), Type::INT8),
+                (&Time::MIN.micros(), Type::INT8),
+                (&settled_codes(), Type::INT2_ARRAY),
+            ],
+        )
+        .await?;
+    let count = |column: usize| {
+        rows.first()
+            .map_or(0, |row| row.get::<_, i64>(column) as u32)
+    };
+    Ok(Reaped {
+        payloads: count(0),
+        ledgers: count(1),
+        identities: count(2),
+        keys: 0,
+        more: false,
     })
 }

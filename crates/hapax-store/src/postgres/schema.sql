@@ -2,7 +2,7 @@
 -- partitioned PostgreSQL and on relatives that distribute rows by a column: those want it in every unique key.
 --
 -- Whoever needs several locks takes them in this order, and rows of one table by key or id: identity, effect, chain, queue, event,
--- delivery, the head of the audit log, token, replay. Two go another way and never wait: the reaper, and whoever opens the gate of
+-- delivery, the head of the audit log, token, replay, secret. Two go another way and never wait: the reaper, and whoever opens the gate of
 -- an effect that waited for the one it moved. Where the second finds such a row held, its holder looks at the gate itself before it
 -- lets go (see status.rs).
 
@@ -11,7 +11,9 @@
 CREATE TABLE hapax.event (
     at                bigint   NOT NULL,
     expires_at        bigint   NOT NULL,   -- of the identity
-    payload_until     bigint   NOT NULL,   -- here and not with the bytes, so that the reaper need not visit them
+    payload_until     bigint   NOT NULL,   -- here and not with the bytes, so that the reaper need not visit them; the lowest
+                                           -- number there is: erased
+    ledger_until      bigint   NOT NULL,   -- of later deliveries, attempts and runs; the lowest number there is: reaped
     retry_window      bigint   NOT NULL,
     id                uuid     NOT NULL,
     key_hash          uuid     NOT NULL,
@@ -35,7 +37,9 @@ CREATE TABLE hapax.event (
     review_code       text     COLLATE "C",
     review_message    text     COLLATE "C",
     CONSTRAINT event_pk PRIMARY KEY (shard, id)
-);
+)
+-- Mostly its status changes once, soon after: with room in its page that touches no index.
+WITH (fillfactor = 75);
 -- For lists: ids sort by time, so this grows at its right edge only.
 CREATE INDEX event_by_id ON hapax.event (id);
 
@@ -317,4 +321,55 @@ CREATE TABLE hapax.store (
     admin_token bytea,                     -- its hash
     CONSTRAINT store_pk PRIMARY KEY (one),
     CONSTRAINT store_is_one CHECK (one = 1)
+);
+
+-- Keys of guarded requests, in the shard of their hash: one row per key, which a key that is claimed anew after it was released or forgotten
+-- keeps. Its lock is the right to claim, extend, settle or resolve the key. Whoever needs several takes them by shard and hash, and after
+-- all others in the order above.
+CREATE TABLE hapax.guard_key (
+    first_at    bigint   NOT NULL,
+    started_at  bigint   NOT NULL,         -- of the latest run, as are all texts and all that says how it ended
+    ended_at    bigint,
+    fence       bigint   NOT NULL,         -- the ledger's record, with the next three, state and fingerprint
+    lease_until bigint   NOT NULL,
+    expires_at  bigint   NOT NULL,
+    grace       bigint   NOT NULL,
+    id          uuid     NOT NULL,
+    key_hash    uuid     NOT NULL,
+    runs        integer  NOT NULL,
+    status      integer,
+    shard       smallint NOT NULL,
+    state       smallint NOT NULL,
+    fingerprint bytea    NOT NULL,
+    guard       text     COLLATE "C" NOT NULL,
+    principal   text     COLLATE "C" NOT NULL,
+    method      text     COLLATE "C" NOT NULL,
+    path        text     COLLATE "C" NOT NULL,
+    key         text     COLLATE "C" NOT NULL,
+    node        text     COLLATE "C" NOT NULL,
+    error       text     COLLATE "C",
+    CONSTRAINT guard_key_pk PRIMARY KEY (shard, key_hash)
+);
+-- For lists, the reaper, and whoever has an id: it grows at its right edge only.
+CREATE INDEX guard_key_by_id ON hapax.guard_key (id);
+-- For lists of what is running or unknown, and for the sweep of what was lost: few, whatever has been answered.
+CREATE INDEX guard_key_open ON hapax.guard_key (id) WHERE state IN (0, 3);
+CREATE INDEX guard_key_running ON hapax.guard_key (lease_until) WHERE state = 0;
+
+-- What a retry is answered with, sealed by the guard. Apart, so that lists stay narrow; found by id, so that it grows at its end.
+CREATE TABLE hapax.guard_answer (
+    id     uuid     NOT NULL,              -- guard_key.id
+    shard  smallint NOT NULL,
+    answer bytea    NOT NULL,
+    CONSTRAINT guard_answer_pk PRIMARY KEY (shard, id)
+)
+-- As for `payload`; what is sealed cannot be compressed anyway.
+WITH (toast_tuple_target = 8160);
+ALTER TABLE hapax.guard_answer ALTER COLUMN answer SET STORAGE EXTERNAL;
+-- Secrets, sealed with a key that is not in here.
+CREATE TABLE hapax.secret (
+    at     bigint NOT NULL,
+    place  text   COLLATE "C" NOT NULL,    -- what it belongs to; it opens nowhere else
+    sealed bytea  NOT NULL,
+    CONSTRAINT secret_pk PRIMARY KEY (place)
 );

@@ -1,5 +1,9 @@
 //! What the lanes do with a group of arrivals: new keys first, with and without effects, then the rest.
 
+use std::collections::HashSet;
+use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use super::Entropy;
 use super::accept;
 use super::batch::{Job, TooMuch, Work};
@@ -7,6 +11,7 @@ use super::call;
 use super::known;
 use super::moment::LeaseClock;
 use super::pool::{Pool, Taken};
+use super::swift::{self, Swift};
 use crate::error::StoreError;
 use crate::nouns::{Arrival, NewEvent, Receipt};
 
@@ -18,6 +23,10 @@ pub(super) struct Writer {
     pub(super) pool: Pool,
     pub(super) entropy: Entropy,
     pub(super) clock: LeaseClock,
+    /// The store's epoch as it was last seen; 0: not yet.
+    pub(super) epoch: AtomicU32,
+    /// Names of effects that several events were seen to share: the swift way would be tried in vain.
+    pub(super) shared: Mutex<HashSet<Arc<str>>>,
 }
 
 impl Work for Writer {
@@ -36,10 +45,12 @@ impl Work for Writer {
 
     /// One group: each kind in its own commit, and what finds its key held behind them.
     async fn step(&self, taken: Taken, jobs: Vec<Job<Writer>>) {
-        let (mut plain, mut calling, mut careful) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut plain, mut swift) = (Vec::new(), Vec::new());
+        let (mut calling, mut careful) = (Vec::new(), Vec::new());
         for job in jobs {
             match &job.ask.events[..] {
                 [event] if event.effects.is_empty() => plain.push(job),
+                [event] if self.may_be_swift(event) => swift.push(job),
                 [_] => calling.push(job),
                 _ => careful.push(job),
             }
@@ -47,6 +58,9 @@ impl Work for Writer {
         let mut free = Some(taken);
         if !plain.is_empty() {
             careful.extend(self.accept_new(free.take(), plain, Path::Plain).await);
+        }
+        if !swift.is_empty() {
+            careful.extend(self.accept_new(free.take(), swift, Path::Swift).await);
         }
         if !calling.is_empty() {
             careful.extend(self.accept_new(free.take(), calling, Path::Calling).await);
@@ -65,6 +79,8 @@ impl Work for Writer {
 enum Path {
     /// It calls for nothing.
     Plain,
+    /// It calls for effects that nobody else should call for.
+    Swift,
     /// It calls for effects.
     Calling,
 }
@@ -112,10 +128,43 @@ impl Writer {
         };
         match path {
             Path::Plain => accept::accept_new(taken, arrivals, &self.entropy).await,
+            Path::Swift => self.store_swiftly(taken, arrivals).await,
             Path::Calling => {
                 call::accept_calling(taken, arrivals, &self.entropy, &self.clock).await
             }
         }
+    }
+
+    async fn store_swiftly(
+        &self,
+        taken: Taken,
+        arrivals: &[(&Arrival, &NewEvent)],
+    ) -> Result<Vec<Option<Receipt>>, StoreError> {
+        let way = swift::accept(taken, arrivals, &self.entropy, &self.clock, &self.epoch);
+        match way.await? {
+            Swift::Stored(receipts) => return Ok(receipts),
+            Swift::Shared => self.note_shared(arrivals),
+            Swift::OtherEpoch => {}
+        }
+        let taken = self.pool.take().await?;
+        call::accept_calling(taken, arrivals, &self.entropy, &self.clock).await
+    }
+
+    fn may_be_swift(&self, event: &NewEvent) -> bool {
+        let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut effects = event.effects.iter();
+        swift::fits(event) && !effects.any(|effect| shared.contains(&effect.name))
+    }
+
+    /// Remembers which effects of a group may be called for by several events: those with a key of their own. There are as many names
+    /// as the config has.
+    fn note_shared(&self, arrivals: &[(&Arrival, &NewEvent)]) {
+        let effects = arrivals.iter().flat_map(|(_, event)| {
+            let effects = event.effects.iter();
+            effects.filter(|effect| effect.key != event.key)
+        });
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.extend(effects.map(|effect| effect.name.clone()));
     }
 
     async fn accept_known(&self, jobs: Vec<Job<Writer>>) {

@@ -171,9 +171,10 @@ fn insert(tx: &mut Tx<'_>, arrival: &Arrival, event: &NewEvent) -> Result<Receip
         .prepare_cached(
             "INSERT INTO event (seq, at, source, type, key, key_hash, key_origin, body_hash, compare_hash,
                  provider_event_id, object_id, entity, version, status, review_code, review_message,
-                 scheme, secret_index, signed_at, remote, retry_window, expires_at, payload_until, outcome)
+                 scheme, secret_index, signed_at, remote, retry_window, expires_at, payload_until, outcome,
+                 ledger_until)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
-                 ?21, ?22, ?23, ?24)",
+                 ?21, ?22, ?23, ?24, ?25)",
         )
         .and_then(|mut insert| {
             insert.execute(params![
@@ -201,6 +202,7 @@ fn insert(tx: &mut Tx<'_>, arrival: &Arrival, event: &NewEvent) -> Result<Receip
                 expires_at.micros(),
                 (arrival.at + event.keep.payload).micros(),
                 outcome.code(),
+                (arrival.at + event.keep.ledger).micros(),
             ])
         })
         .map_err(sql_error)?;
@@ -281,6 +283,7 @@ fn insert_delivery(
     let conflict = latest.conflicts > before.conflicts;
     // Bytes are kept no longer than those of the event itself.
     let kept = arrival.at < known.payload_until || !known.status.is_settled();
+    let kept = kept && known.payload_until != Time::MIN;
     let body =
         (conflict && kept && before.conflicts < CONFLICT_BODIES_MAX).then_some(&event.body[..]);
     tx.db

@@ -8,17 +8,17 @@ use rusqlite::Connection;
 use super::audit::{self, Entry};
 use super::queue::Whose;
 use super::writer::Space;
-use super::{SqliteStore, replay, token};
+use super::{SqliteStore, replay, secret, token};
 use crate::catalog::Catalog;
 use crate::error::StoreError;
 use crate::nouns::{
     AuditFilter, AuditRecord, Authority, Changed, Listed, Page, Replay, ReplayProgress,
-    ReplayState, Token,
+    ReplayState, SealedSecret, SecretChange, Token,
 };
 
 impl SqliteStore {
     /// Makes a change unless the same request came before, and writes down that it was made.
-    async fn change(
+    pub(super) async fn change(
         &self,
         by: Authority,
         action: &'static str,
@@ -143,5 +143,45 @@ impl Catalog for SqliteStore {
             replay::cancel(db, id)
         })
         .await
+    }
+
+    async fn change_secret(
+        &self,
+        change: SecretChange,
+        by: Authority,
+        answer: String,
+    ) -> Result<Changed, StoreError> {
+        let (action, subject) = (change.word(), change.subject());
+        self.change(by, action, subject, answer, move |db| {
+            secret::change(db, &change)
+        })
+        .await
+    }
+
+    async fn hold_secret(&self, secret: SealedSecret) -> Result<SealedSecret, StoreError> {
+        self.writer
+            .write(Whose::Caller, Space::Frees, 0, move |tx| {
+                secret::hold(tx.db, &secret)
+            })
+            .await
+    }
+
+    async fn secrets(
+        &self,
+        under: &str,
+        after: Option<String>,
+    ) -> Result<Vec<SealedSecret>, StoreError> {
+        let under = under.to_owned();
+        self.readers
+            .run(move |db| secret::under(db, &under, after.as_deref()))
+            .await
+    }
+
+    async fn reseal(&self, was: SealedSecret, sealed: Vec<u8>) -> Result<bool, StoreError> {
+        self.writer
+            .write(Whose::Ours, Space::Frees, 0, move |tx| {
+                secret::reseal(tx.db, &was, &sealed)
+            })
+            .await
     }
 }

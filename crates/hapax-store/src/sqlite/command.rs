@@ -10,7 +10,9 @@ use super::conflict::{self, Conflict};
 use super::gate::Opened;
 use super::read::row_of;
 use super::writer::Tx;
-use super::{accept, advance, attempt, audit, claim, effect, facts, gate, plan, run, sql_error};
+use super::{
+    accept, advance, attempt, audit, claim, effect, erase, facts, gate, plan, run, sql_error,
+};
 use crate::deeds::{self, Deed, Deeds};
 use crate::error::StoreError;
 use crate::nouns::{Command, Commanded, ConflictDecision, Decision, Done, EventFacts, WhyNot};
@@ -52,6 +54,10 @@ pub(super) fn command(tx: &mut Tx<'_>, command: &Command) -> Result<Commanded, S
     let promoted = match (&command.decision, conflict) {
         (Decision::Release { effects }, _) if facts.effects.is_empty() => {
             plan::join(tx, command.event, &deeds::unborn(effects))?;
+            None
+        }
+        (Decision::Erase, _) => {
+            erase::erase(tx, row_of(command.event))?;
             None
         }
         (decision, Some(conflict)) => decide_on(tx, decision, &conflict)?,
@@ -147,6 +153,7 @@ fn decide_on(
         | Decision::Resolve { .. }
         | Decision::Release { .. }
         | Decision::Dismiss
+        | Decision::Erase
         | Decision::Acknowledge { .. } => None,
     };
     let decided = promoted.map_or(ConflictDecision::Acknowledged, ConflictDecision::Promoted);

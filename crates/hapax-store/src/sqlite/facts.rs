@@ -38,17 +38,26 @@ pub(super) fn facts(
     let row = row_of(id);
     let found = db
         .prepare_cached(
-            "SELECT at, review_message, EXISTS (SELECT 1 FROM payload WHERE seq = ?1) FROM event WHERE seq = ?1",
+            "SELECT at, review_message, EXISTS (SELECT 1 FROM payload WHERE seq = ?1), ledger_until
+             FROM event WHERE seq = ?1",
         )
         .and_then(|mut read| {
             let found = read.query_row([row], |row| {
-                Ok((Time::from_micros(row.get(0)?), row.get(1)?, row.get(2)?))
+                let ledger_until = Time::from_micros(row.get(3)?);
+                Ok((
+                    Time::from_micros(row.get(0)?),
+                    row.get(1)?,
+                    row.get(2)?,
+                    ledger_until,
+                ))
             });
             found.optional()
         })
         .map_err(sql_error)?;
     // A row number alone does not make an id: the time has to be the row's too.
-    let Some((_, held, has_payload)) = found.filter(|(at, ..)| event_id(*at, row) == id) else {
+    let Some((_, held, has_payload, ledger_until)) =
+        found.filter(|(at, ..)| event_id(*at, row) == id)
+    else {
         return Ok(None);
     };
     Ok(Some(EventFacts {
@@ -57,6 +66,10 @@ pub(super) fn facts(
             Kept::Whole
         } else {
             Kept::Reaped
+        },
+        ledger: match ledger_until {
+            Time::MIN => Kept::Reaped,
+            _ => Kept::Whole,
         },
         held,
         conflicts_open: conflict::open(db, latest)?.len() as u32,

@@ -7,8 +7,8 @@ use rusqlite::Connection;
 
 use super::effect::PLACE_BITS;
 use super::index::{Additions, KeyIndex, Latest, Removals, Watermark};
-use super::sql_error;
 use super::underway::UnderWay;
+use super::{key_reap, sql_error};
 use crate::error::{StoreError, StoreErrorKind};
 
 /// The size of a page, and so of a frame of the log.
@@ -20,12 +20,14 @@ pub(super) struct Group {
     next_row: i64,
     next_delivery: i64,
     next_joined: i64,
+    next_key: i64,
     keys: HashMap<KeyHash, i64>,
     latest: HashMap<i64, Latest>,
     forgotten: Removals,
     rows: i64,
     bytes: usize,
     reaper_at: i64,
+    key_reaper_at: Option<i64>,
     stale: bool,
     /// Claims under way.
     pub(super) under_way: UnderWay,
@@ -60,12 +62,14 @@ impl Group {
             next_row,
             next_delivery,
             next_joined,
+            next_key: key_reap::last_row(db)?.max(watermark.key) + 1,
             keys: HashMap::new(),
             latest: HashMap::new(),
             forgotten: Removals::default(),
             rows: 0,
             bytes: 0,
             reaper_at: 0,
+            key_reaper_at: None,
             stale: false,
             under_way: UnderWay::default(),
         })
@@ -117,6 +121,14 @@ impl Group {
         let number = self.next_joined;
         self.next_joined += 1;
         number
+    }
+
+    /// The same for a guarded key.
+    pub(super) fn give_key_row(&mut self) -> Result<i64, StoreError> {
+        self.usable()?;
+        let row = self.next_key;
+        self.next_key += 1;
+        Ok(row)
     }
 
     /// The latest delivery of an event: of this transaction, or as the index has it.
@@ -172,6 +184,16 @@ impl Group {
         self.reaper_at = row;
     }
 
+    /// The reaper goes on after this guarded key; `None`: events come first.
+    pub(super) fn key_reaper_goes_on_after(&self) -> Option<i64> {
+        self.key_reaper_at
+    }
+
+    /// The reaper has looked at all guarded keys up to this one; `None` sends it round again.
+    pub(super) fn key_reaper_stopped_at(&mut self, row: Option<i64>) {
+        self.key_reaper_at = row;
+    }
+
     /// So many bytes of bodies are about to be written.
     pub(super) fn will_write(&mut self, bytes: usize) {
         self.bytes = bytes;
@@ -197,6 +219,7 @@ impl Group {
                     event: self.next_row - 1,
                     delivery: self.next_delivery - 1,
                     joined: self.next_joined - 1,
+                    key: self.next_key - 1,
                 },
             )?;
         }

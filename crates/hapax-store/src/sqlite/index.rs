@@ -49,6 +49,8 @@ pub(super) struct Watermark {
     pub(super) delivery: i64,
     /// The last of the effects that joined an event which was there before them.
     pub(super) joined: i64,
+    /// The last row of `guard_key`.
+    pub(super) key: i64,
 }
 
 /// The latest delivery of an event, after its first.
@@ -72,7 +74,7 @@ pub(super) struct Additions {
 /// What a committed group deletes.
 #[derive(Default)]
 pub(super) struct Removals {
-    /// Keys, each with the row that held it: of an event or of an effect.
+    /// Keys, each with the row that held it: of an event, an effect or a guarded request.
     pub(super) keys: Vec<(KeyHash, i64)>,
     /// Events whose deliveries are gone with them.
     pub(super) events: Vec<i64>,
@@ -182,6 +184,7 @@ impl KeyIndex {
             event: part(0),
             delivery: part(1),
             joined: part(2),
+            key: part(3),
         })
     }
 
@@ -207,7 +210,12 @@ impl KeyIndex {
 
     /// Records what committed rows say and how far that goes, in one batch.
     pub(super) fn put(&self, added: &Additions, watermark: Watermark) -> Result<(), StoreError> {
-        let parts = [watermark.event, watermark.delivery, watermark.joined];
+        let parts = [
+            watermark.event,
+            watermark.delivery,
+            watermark.joined,
+            watermark.key,
+        ];
         let mark = parts.map(i64::to_be_bytes).concat();
         self.with(|open| {
             let mut batch = open.db.batch();

@@ -8,19 +8,20 @@ use rusqlite::{Connection, OptionalExtension};
 
 use super::sql_error;
 use crate::error::{StoreError, StoreErrorKind};
+use crate::nouns::Migrated;
 
 /// All migrations, oldest first.
 const MIGRATIONS: &[(&str, &str)] = &[("0001-foundation", include_str!("schema.sql"))];
 
 /// Applies what is missing, each migration in a transaction of its own.
-pub(super) fn migrate(db: &mut Connection) -> Result<(), StoreError> {
+pub(super) fn migrate(db: &mut Connection) -> Result<Migrated, StoreError> {
     db.execute_batch(
         "CREATE TABLE IF NOT EXISTS migration (
             n INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum BLOB NOT NULL
         ) STRICT",
     )
     .map_err(sql_error)?;
-    refuse_newer(db)?;
+    let from = refuse_newer(db)?;
     for (at, (name, text)) in MIGRATIONS.iter().enumerate() {
         let n = at as i64 + 1;
         let checksum = BodyHash::of(text.as_bytes()).bytes();
@@ -43,10 +44,14 @@ pub(super) fn migrate(db: &mut Connection) -> Result<(), StoreError> {
             None => apply(db, n, name, text, &checksum)?,
         }
     }
-    Ok(())
+    Ok(Migrated {
+        from,
+        to: MIGRATIONS.len(),
+    })
 }
 
-fn refuse_newer(db: &Connection) -> Result<(), StoreError> {
+/// How many were applied before, unless there are more than we know.
+fn refuse_newer(db: &Connection) -> Result<usize, StoreError> {
     let latest: Option<i64> = db
         .query_row("SELECT max(n) FROM migration", [], |row| row.get(0))
         .map_err(sql_error)?;
@@ -56,7 +61,7 @@ fn refuse_newer(db: &Connection) -> Result<(), StoreError> {
             "this file was made by a newer version of Hapax; use that version, or restore an older backup",
         ));
     }
-    Ok(())
+    Ok(latest.unwrap_or(0).max(0) as usize)
 }
 
 fn apply(

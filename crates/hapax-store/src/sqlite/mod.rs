@@ -8,15 +8,17 @@
 //! - `claim`: claims and rescues; `advance`: moves, by the ledger's machine
 //! - `chain`: what is known of an entity that order is about; `gate`: what others keep from being claimed
 //! - `facts`: what a verdict depends on; `command`: what operators decide; `run`: the passes they ask for; `conflict`: deliveries with
-//!   another body
+//!   another body; `erase`: bytes that go at once
 //! - `own`: claims by the user's own code
-//! - `catalog`: what is kept beside the ledger; `audit`, `token`, `replay`: its rows
+//! - `keys`: what the guard asks: `key_look` for what is only read, `key_claim` and `key_settle` for what is written, `key` for its rows,
+//!   `key_read` for lists
+//! - `catalog`: what is kept beside the ledger; `audit`, `token`, `replay`, `secret`: its rows
 //! - `read`, `effect_read`: lists and details, on connections of their own
-//! - `reap`: deleting what has expired, in small steps
+//! - `reap`: deleting what has expired, in small steps; then guarded keys in `key_reap`
 //! - `index`: the derived key index
 //! - `checkpoint`: moving the log into the database, off the writer's path
 //! - `disk`: the watermark and the ballast that let a full disk recover
-//! - `migrate`: the shape of the file
+//! - `migrate`: the shape of the file; `backup`: a copy of it, and what follows when one is opened
 //!
 //! **Invariant**: a row is committed and synced before anybody hears of it; the index hears of it after that.
 
@@ -24,6 +26,7 @@ mod accept;
 mod advance;
 mod attempt;
 mod audit;
+mod backup;
 mod catalog;
 mod chain;
 mod checkpoint;
@@ -33,10 +36,18 @@ mod conflict;
 mod disk;
 mod effect;
 mod effect_read;
+mod erase;
 mod facts;
 mod gate;
 mod group;
 mod index;
+mod key;
+mod key_claim;
+mod key_look;
+mod key_read;
+mod key_reap;
+mod key_settle;
+mod keys;
 mod migrate;
 mod open;
 mod own;
@@ -46,12 +57,13 @@ mod read;
 mod reap;
 mod replay;
 mod run;
+mod secret;
 mod token;
 mod underway;
 mod writer;
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -66,8 +78,8 @@ use crate::error::{StoreError, StoreErrorKind};
 use crate::nouns::{
     Advanced, Arrival, Beat, Beaten, ClaimAsk, Claims, Command, Commanded, DiskState, Effect,
     EffectCounts, EffectDetail, EffectFilter, Event, EventDetail, EventFacts, EventFilter, LaneDue,
-    Listed, Move, OwnClaim, OwnClaimed, Page, Parcel, PayloadAnswer, Reaped, Receipt, Rescued,
-    StoreStats,
+    Listed, Migrated, Move, OwnClaim, OwnClaimed, Page, Parcel, PayloadAnswer, Reaped, Receipt,
+    Rescued, StoreStats,
 };
 use crate::store::{Clock, Store};
 pub use disk::DiskLimits;
@@ -90,10 +102,13 @@ pub struct Options {
 pub struct SqliteStore {
     writer: writer::Writer,
     readers: read::Readers,
+    /// For requests that carry a key: a long list must not hold them up.
+    key_readers: read::Readers,
     clock: Clock,
     index: index::KeyIndex,
     checkpointer: checkpoint::Checkpointer,
     gauge: disk::Gauge,
+    paths: open::Paths,
     // Held so that no other process opens the same file: the index knows only what this writer wrote.
     _lock: File,
 }
@@ -106,18 +121,35 @@ impl SqliteStore {
         let opened = open::open(&paths, options.nonce, &options.clock)?;
         let index = opened.index.clone();
         let readers = read::Readers::open(&paths)?;
+        let key_readers = read::Readers::open(&paths)?;
         let disk = disk::Disk::new(&paths, options.disk);
         let writer = writer::Writer::start(paths.clone(), opened, disk, options.clock.clone())?;
         let checkpointer = checkpoint::Checkpointer::start(&paths, writer.restarter())?;
         Ok(SqliteStore {
             writer,
             readers,
+            key_readers,
             clock: options.clock,
             index,
             checkpointer,
             gauge: disk::Gauge::new(&paths, options.disk),
+            paths,
             _lock: lock,
         })
+    }
+
+    /// Brings a file that nobody has open to the shape that this version needs.
+    pub fn migrate(path: &Path) -> Result<Migrated, StoreError> {
+        let paths = open::Paths::beside(path);
+        let _lock = take_lock(&paths)?;
+        migrate::migrate(&mut open::writer(&paths)?)
+    }
+
+    /// Copies a file that nobody has open into another, which must not be there.
+    pub fn copy(path: &Path, into: &Path) -> Result<(), StoreError> {
+        let paths = open::Paths::beside(path);
+        let _lock = take_lock(&paths)?;
+        backup::copy(&paths, into)
     }
 
     fn shut(&self) {
@@ -314,10 +346,39 @@ impl Store for SqliteStore {
             .await
     }
 
+    async fn scrub(&self) -> Result<(), StoreError> {
+        self.writer.truncate_log().await
+    }
+
     async fn reap(&self, now: Time) -> Result<Reaped, StoreError> {
         self.writer
-            .write(Whose::Ours, Space::Frees, 0, move |tx| reap::step(tx, now))
+            .write(Whose::Ours, Space::Frees, 0, move |tx| {
+                key_reap::step(tx, now)
+            })
             .await
+    }
+
+    async fn reapable(&self, now: Time) -> Result<Reaped, StoreError> {
+        let keys_now = now.min((self.clock)());
+        self.readers
+            .run(move |db| {
+                Ok(Reaped {
+                    keys: key_reap::due(db, keys_now)?,
+                    ..reap::due(db, now)?
+                })
+            })
+            .await
+    }
+
+    async fn backup(&self, suffix: &str) -> Result<Option<PathBuf>, StoreError> {
+        let (paths, into) = (self.paths.clone(), backup::beside(&self.paths, suffix));
+        let copied = into.clone();
+        let work = tokio::task::spawn_blocking(move || backup::copy(&paths, &copied));
+        let ended = work.await.unwrap_or_else(|error| {
+            let gave_up = StoreError::new(StoreErrorKind::Unavailable, "the copy was given up");
+            Err(gave_up.caused_by(error))
+        });
+        ended.map(|()| Some(into))
     }
 
     async fn ready(&self) -> Result<(), StoreError> {
@@ -344,10 +405,13 @@ impl Store for SqliteStore {
     }
 
     async fn stats(&self) -> Result<StoreStats, StoreError> {
-        let (events, keys_twice) = self.readers.run(read::count).await?;
+        let (events, keys_twice, payloads) = self.readers.run(read::count).await?;
+        let (keys, guarded_twice) = self.readers.run(key_read::count).await?;
         Ok(StoreStats {
             events,
-            keys_twice,
+            payloads,
+            keys,
+            keys_twice: keys_twice + guarded_twice,
             bytes: self.writer.bytes(),
         })
     }

@@ -11,7 +11,7 @@ use super::effect::PLACE_BITS;
 use super::group::Group;
 use super::index::{Additions, KeyIndex, Latest, Stamp};
 use super::writer::Tx;
-use super::{Clock, claim, migrate, sql_error};
+use super::{Clock, backup, claim, key_reap, key_settle, migrate, sql_error};
 use crate::error::{StoreError, StoreErrorKind};
 
 /// The oldest SQLite whose WAL is sound under checkpoints from another connection.
@@ -75,6 +75,9 @@ pub(super) fn writer(paths: &Paths) -> Result<Connection, StoreError> {
     // FULL: every commit waits for a sync of the log. NORMAL would ack what a power cut takes back (A1).
     db.pragma_update(None, "synchronous", "FULL")
         .map_err(sql_error)?;
+    // What is deleted is overwritten: erased bytes are not left in free pages, nor those that were reaped.
+    db.pragma_update(None, "secure_delete", "ON")
+        .map_err(sql_error)?;
     // Checkpoints belong to their own thread, off the path of the acks.
     db.pragma_update(None, "wal_autocheckpoint", 0)
         .map_err(sql_error)?;
@@ -118,17 +121,22 @@ pub(super) struct Opened {
 
 /// Opens database and index, raises the epoch, and brings the index level with the database.
 pub(super) fn open(paths: &Paths, nonce: [u8; 16], clock: &Clock) -> Result<Opened, StoreError> {
+    backup::sweep(paths);
     let mut db = writer(paths)?;
     migrate::migrate(&mut db)?;
     let index = KeyIndex::open(&paths.index)?;
     let known = stamp_of(&db)?;
     let trusted = known.is_some() && index.stamp()? == known;
     let epoch_before = known.map_or(0, |stamp| stamp.epoch);
-    let index_epoch = index.stamp()?.map_or(0, |stamp| stamp.epoch);
+    let indexed = index.stamp()?;
+    let index_epoch = indexed.map_or(0, |stamp| stamp.epoch);
+    let copied = backup::is_copy(&db)?;
+    let of_this_store = indexed.map(|stamp| stamp.store_id) == known.map(|stamp| stamp.store_id);
+    let restored = copied || known.is_some() && of_this_store && index_epoch > epoch_before;
     let stamp = Stamp {
         store_id: known.map_or(nonce, |stamp| stamp.store_id),
         // An index that is ahead tells of a restored backup: outrun the epochs that the backup does not know.
-        epoch: epoch_before.max(index_epoch) + 1,
+        epoch: epoch_before.max(index_epoch) + if copied { backup::EPOCHS_AHEAD } else { 1 },
         mark: nonce,
     };
     if !trusted || ahead(&db, &index)? {
@@ -140,12 +148,46 @@ pub(super) fn open(paths: &Paths, nonce: [u8; 16], clock: &Clock) -> Result<Open
     catch_up(&db, &index)?;
     set_stamp(&db, stamp)?;
     index.set_stamp(stamp)?;
+    if restored {
+        tracing::warn!(
+            "this is a restored backup: what it calls unfinished may have been sent since"
+        );
+        restore(&mut db, &index, stamp.epoch, clock)?;
+        backup::is_opened(&db)?;
+    }
     void_old_leases(&mut db, &index, stamp.epoch, clock)?;
+    key_settle::void(&db, clock())?;
     Ok(Opened {
         db,
         index,
         epoch: stamp.epoch,
     })
+}
+
+/// Makes what is unfinished ambiguous (C1). Again, if it is interrupted: that changes nothing about what is ambiguous already.
+fn restore(
+    db: &mut Connection,
+    index: &KeyIndex,
+    epoch: u32,
+    clock: &Clock,
+) -> Result<(), StoreError> {
+    let mut group = Group::new(db, index, epoch)?;
+    let mut after = i64::MIN;
+    loop {
+        let open = db.transaction().map_err(sql_error)?;
+        let mut tx = Tx {
+            db: &open,
+            index,
+            group: &mut group,
+            now: clock(),
+        };
+        let last = backup::restore(&mut tx, after)?;
+        open.commit().map_err(sql_error)?;
+        match last {
+            Some(last) => after = last,
+            None => return Ok(()),
+        }
+    }
 }
 
 /// A restart ends every lease that the process before it gave (C3).
@@ -200,6 +242,15 @@ pub(super) fn catch_up(db: &Connection, index: &KeyIndex) -> Result<(), StoreErr
             break;
         };
         at.joined = *last;
+        let latest = Vec::new();
+        index.put(&Additions { keys, latest }, at)?;
+    }
+    loop {
+        let keys = guarded_keys(db, at.key)?;
+        let Some(&(_, last)) = keys.last() else {
+            break;
+        };
+        at.key = last;
         let latest = Vec::new();
         index.put(&Additions { keys, latest }, at)?;
     }
@@ -281,6 +332,18 @@ fn joined_keys(db: &Connection, after: i64) -> Result<Vec<JoinedKey>, StoreError
     .map_err(sql_error)
 }
 
+/// The keys of guarded requests.
+fn guarded_keys(db: &Connection, after: i64) -> Result<Vec<(KeyHash, i64)>, StoreError> {
+    db.prepare_cached("SELECT seq, key_hash FROM guard_key WHERE seq > ?1 ORDER BY seq LIMIT ?2")
+        .and_then(|mut read| {
+            let rows = read.query_map((after, CATCH_UP_ROWS), |row| {
+                Ok((KeyHash::from_bytes(row.get(1)?), row.get(0)?))
+            })?;
+            rows.collect()
+        })
+        .map_err(sql_error)
+}
+
 /// Does the index know of rows that the database does not have? Then the database was put back to an earlier state.
 fn ahead(db: &Connection, index: &KeyIndex) -> Result<bool, StoreError> {
     let last: (Option<i64>, Option<i64>) = db
@@ -291,7 +354,9 @@ fn ahead(db: &Connection, index: &KeyIndex) -> Result<bool, StoreError> {
         )
         .map_err(sql_error)?;
     let read = index.watermark()?;
-    Ok(read.event > last.0.unwrap_or(0) || read.delivery > last.1.unwrap_or(0))
+    Ok(read.event > last.0.unwrap_or(0)
+        || read.delivery > last.1.unwrap_or(0)
+        || read.key > key_reap::last_row(db)?)
 }
 
 fn stamp_of(db: &Connection) -> Result<Option<Stamp>, StoreError> {

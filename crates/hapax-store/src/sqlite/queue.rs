@@ -16,7 +16,7 @@ const CHORES_MAX: usize = 1_024;
 const GROUP_MAX: usize = 1_024;
 /// Chores in one group, unless it has as many calls: a few milliseconds of work, which is what a call may have to wait for.
 const CHORES_PER_GROUP: usize = 128;
-/// Bytes of bodies in one group; the last job may go over.
+/// Bytes of bodies in one group, of calls and again of chores; the last job of each may go over.
 const GROUP_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// Whose job it is.
@@ -39,7 +39,7 @@ pub(super) struct Queue<J> {
 struct Waiting<J> {
     /// With the bytes that each will write.
     calls: VecDeque<(usize, J)>,
-    chores: VecDeque<(Place, J)>,
+    chores: VecDeque<(Place, usize, J)>,
     closed: bool,
 }
 
@@ -88,7 +88,7 @@ impl<J> Queue<J> {
             Whose::Ours => {
                 let place = self.places.acquire().await.map_err(|_| closed())?;
                 place.forget();
-                self.push_chore(Place::Taken, job)
+                self.push_chore(Place::Taken, bytes, job)
             }
         }
     }
@@ -96,12 +96,12 @@ impl<J> Queue<J> {
     /// Puts a chore in line, whether or not there is a place: it is one of a few.
     pub(super) fn put_now(&self, job: J) {
         // Whoever closed it wants nothing more done.
-        let _ = self.push_chore(Place::None, job);
+        let _ = self.push_chore(Place::None, 0, job);
     }
 
-    fn push_chore(&self, place: Place, job: J) -> Result<(), StoreError> {
+    fn push_chore(&self, place: Place, bytes: usize, job: J) -> Result<(), StoreError> {
         self.push(|waiting| {
-            waiting.chores.push_back((place, job));
+            waiting.chores.push_back((place, bytes, job));
             Ok(())
         })
     }
@@ -146,13 +146,18 @@ impl<J> Queue<J> {
             calls += 1;
         }
         let share = calls.max(CHORES_PER_GROUP).min(GROUP_MAX - calls);
-        let chores = share.min(waiting.chores.len());
-        let mut places = 0;
-        for (place, job) in waiting.chores.drain(..chores) {
+        let (mut chores, mut places, mut chore_bytes) = (0, 0, 0);
+        while chores < share && chore_bytes < GROUP_BYTES_MAX {
+            let Some((place, weight, job)) = waiting.chores.pop_front() else {
+                break;
+            };
             places += usize::from(place == Place::Taken);
+            chore_bytes += weight;
             group.push(job);
+            chores += 1;
         }
         drop(waiting);
+        *bytes += chore_bytes;
         self.places.add_permits(places);
         true
     }
@@ -210,6 +215,20 @@ mod tests {
         }
         queue.put(Whose::Ours, 0, 1).await.expect("a place");
         assert_eq!(group(&queue), [10, 1]);
+    }
+
+    /// What was answered to guarded requests may be large, too.
+    #[tokio::test]
+    async fn large_chores_make_groups_of_their_own() {
+        let queue = Queue::new();
+        for chore in 0..3 {
+            let put = queue.put(Whose::Ours, GROUP_BYTES_MAX / 2, chore).await;
+            put.expect("a place");
+        }
+        let (mut taken, mut bytes) = (Vec::new(), 0);
+        assert!(queue.take_group(&mut taken, &mut bytes));
+        assert_eq!((taken, bytes), (vec![0, 1], GROUP_BYTES_MAX));
+        assert_eq!(group(&queue), [2]);
     }
 
     /// Whatever is put in line without a place frees none.

@@ -357,10 +357,14 @@ fn newer(
     Ok(Listed { rows: found, next })
 }
 
-/// How many events there are, and how many keys are held by more than one live event.
-pub(super) fn count(db: &Connection) -> Result<(u64, u64), StoreError> {
-    let events: i64 = db
-        .query_row("SELECT count(*) FROM event", [], |row| row.get(0))
+/// How many events there are, how many keys are held by more than one live event, and how many events have their bytes.
+pub(super) fn count(db: &Connection) -> Result<(u64, u64, u64), StoreError> {
+    let (events, payloads): (i64, i64) = db
+        .query_row(
+            "SELECT (SELECT count(*) FROM event), (SELECT count(*) FROM payload)",
+            [],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
         .map_err(sql_error)?;
     // Two rows may share a key only if the first had expired when the second came.
     let twice: i64 = db
@@ -372,5 +376,5 @@ pub(super) fn count(db: &Connection) -> Result<(u64, u64), StoreError> {
             |row| row.get(0),
         )
         .map_err(sql_error)?;
-    Ok((events as u64, twice as u64))
+    Ok((events as u64, twice as u64, payloads as u64))
 }

@@ -28,7 +28,8 @@ CREATE TABLE event (
     remote            TEXT,
     retry_window      INTEGER NOT NULL,
     expires_at        INTEGER NOT NULL,   -- of the identity
-    payload_until     INTEGER NOT NULL
+    payload_until     INTEGER NOT NULL,   -- the lowest number there is: erased
+    ledger_until      INTEGER NOT NULL    -- of later deliveries, attempts and runs; the lowest number there is: reaped
 ) STRICT;
 
 -- The bytes as they came. Apart from `event`, so that lists stay narrow and reaping frees whole pages.
@@ -65,7 +66,8 @@ CREATE TABLE store (
     store_id BLOB    NOT NULL,
     epoch    INTEGER NOT NULL,
     mark     BLOB    NOT NULL,
-    admin_token_hash BLOB
+    admin_token_hash BLOB,
+    copied   INTEGER NOT NULL DEFAULT 0   -- 1: a backup, which nobody has opened since it was made
 ) STRICT;
 
 -- One row per effect. Its number is its event's with 16 bits for the place in the plan, so that the effects of an event
@@ -246,4 +248,52 @@ CREATE TABLE replay (
     skipped    INTEGER NOT NULL,
     blocked    INTEGER NOT NULL,
     failed     INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Keys of guarded requests, one row per key: a key that is claimed anew after it was released or forgotten keeps its row. Append-ordered
+-- like `event`: that a key has one row is decided by the writer against the key index.
+CREATE TABLE guard_key (
+    seq         INTEGER PRIMARY KEY,
+    first_at    INTEGER NOT NULL,         -- part of its id
+    guard       TEXT    NOT NULL,         -- of the latest run, as is all below but the hash and `runs`
+    principal   TEXT    NOT NULL,
+    method      TEXT    NOT NULL,
+    path        TEXT    NOT NULL,
+    key         TEXT    NOT NULL,
+    key_hash    BLOB    NOT NULL,
+    node        TEXT    NOT NULL,
+    runs        INTEGER NOT NULL,
+    started_at  INTEGER NOT NULL,
+    ended_at    INTEGER,
+    status      INTEGER,
+    error       TEXT,
+    state       INTEGER NOT NULL,         -- from here on: the ledger's GuardRecord
+    fingerprint BLOB    NOT NULL,
+    fence       INTEGER NOT NULL,
+    lease_until INTEGER NOT NULL,
+    expires_at  INTEGER NOT NULL,
+    grace       INTEGER NOT NULL
+) STRICT;
+
+-- For lists of what is running or unknown, and for the sweep of what was lost: few, whatever has been answered.
+CREATE INDEX guard_key_open ON guard_key (seq) WHERE (state = 0 OR state = 3);
+CREATE INDEX guard_key_running ON guard_key (lease_until) WHERE state = 0;
+
+-- What a retry is answered with, sealed by the guard. Apart, so that lists stay narrow and reaping frees whole pages.
+CREATE TABLE guard_answer (
+    seq    INTEGER PRIMARY KEY,           -- guard_key.seq
+    answer BLOB NOT NULL
+) STRICT;
+
+-- The highest number of a key that is gone. Without it a key index that has read further than the last row would look as if the file
+-- had been put back, whenever the last keys have been reaped.
+CREATE TABLE guard_reaped (
+    one  INTEGER PRIMARY KEY CHECK (one = 1),
+    last INTEGER NOT NULL
+) STRICT;
+-- Secrets, sealed with a key that is not in here.
+CREATE TABLE secret (
+    place  TEXT    PRIMARY KEY,           -- what it belongs to; it opens nowhere else
+    sealed BLOB    NOT NULL,
+    at     INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;

@@ -24,6 +24,8 @@ use crate::error::{StoreError, StoreErrorKind};
 
 /// How long the log's restart may wait for a reader before it gives up until the next time.
 const RESTART_WAIT: Duration = Duration::from_millis(50);
+/// So often the log is emptied in vain before whoever asked hears of it: readers come and go.
+const TRUNCATE_TRIES_MAX: u32 = 40;
 
 /// What a job may use while the transaction is open.
 pub(super) struct Tx<'a> {
@@ -50,6 +52,8 @@ type Run = Box<dyn FnOnce(&mut Tx<'_>, &GroupState) -> (Answer, Result<(), Store
 enum Job {
     Write(Run),
     RestartLog,
+    /// Says whether the log is empty now.
+    TruncateLog(oneshot::Sender<bool>),
 }
 
 /// What befell the group before this job.
@@ -174,6 +178,23 @@ impl Writer {
         })
     }
 
+    /// Empties the log, so that nothing that was deleted is left in it.
+    pub(super) async fn truncate_log(&self) -> Result<(), StoreError> {
+        for _ in 0..TRUNCATE_TRIES_MAX {
+            let (reply, answer) = oneshot::channel();
+            self.queue.put_now(Job::TruncateLog(reply));
+            match answer.await {
+                Ok(true) => return Ok(()),
+                Ok(false) => tokio::time::sleep(RESTART_WAIT).await,
+                Err(_) => break,
+            }
+        }
+        Err(StoreError::new(
+            StoreErrorKind::Unavailable,
+            "the log is being read, and still holds what was deleted",
+        ))
+    }
+
     /// Finishes what was taken, then ends the thread.
     pub(super) fn stop(&self) {
         self.queue.close();
@@ -222,6 +243,7 @@ impl Work {
         };
         state.broken = self.begin().err();
         let mut restart = false;
+        let mut truncate = Vec::new();
         let mut tx = Tx {
             db: &self.db,
             index: &self.index,
@@ -238,6 +260,7 @@ impl Work {
                     }
                 }
                 Job::RestartLog => restart = true,
+                Job::TruncateLog(reply) => truncate.push(reply),
             }
         }
         match state.broken.map_or_else(|| self.commit(), Err) {
@@ -253,7 +276,13 @@ impl Work {
             Err(error) => self.fail(&error, answers),
         }
         if restart {
-            self.restart_log();
+            self.checkpoint("PRAGMA wal_checkpoint(RESTART)");
+        }
+        if !truncate.is_empty() {
+            let empty = self.checkpoint("PRAGMA wal_checkpoint(TRUNCATE)");
+            for reply in truncate {
+                let _ = reply.send(empty);
+            }
         }
     }
 
@@ -335,23 +364,23 @@ impl Work {
         }
     }
 
-    fn restart_log(&mut self) {
-        let restart = || -> rusqlite::Result<bool> {
+    /// Copies the short rest of the log and begins it anew, unless somebody reads it for longer than a moment.
+    fn checkpoint(&mut self, how: &str) -> bool {
+        let checkpoint = || -> rusqlite::Result<bool> {
             self.db.busy_timeout(RESTART_WAIT)?;
-            let busy = self
-                .db
-                .query_row("PRAGMA wal_checkpoint(RESTART)", [], |row| row.get(0));
+            let busy = self.db.query_row(how, [], |row| row.get(0));
             self.db.busy_timeout(open::BUSY_WAIT)?;
             busy.map(|busy: i64| busy == 0)
         };
-        match restart() {
-            Ok(true) => self.frames.store(0, Ordering::Relaxed),
-            Ok(false) => {}
-            Err(error) => {
-                tracing::warn!(%error, "the log could not be restarted; trying again later")
-            }
+        let begun = checkpoint().unwrap_or_else(|error| {
+            tracing::warn!(%error, "the log could not be restarted; trying again later");
+            false
+        });
+        if begun {
+            self.frames.store(0, Ordering::Relaxed);
         }
         self.measure();
+        begun
     }
 
     fn measure(&self) {

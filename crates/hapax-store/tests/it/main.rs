@@ -5,12 +5,14 @@ mod model;
 mod postgres;
 mod postgres_effects;
 mod postgres_faults;
+mod postgres_keys;
 mod postgres_nodes;
 mod postgres_operate;
 mod postgres_order;
 mod postgres_pooler;
 mod postgres_schema;
 mod sqlite;
+mod sqlite_keys;
 mod sqlite_reopen;
 
 /// Random sequences per store; `PROPTEST_CASES` asks for more.

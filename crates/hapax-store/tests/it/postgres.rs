@@ -64,7 +64,7 @@ fn postgres_agrees_with_the_model() {
             let fresh = || async {
                 let empty = "TRUNCATE hapax.event, hapax.identity, hapax.payload, hapax.delivery, hapax.effect,
                     hapax.queue, hapax.effect_link, hapax.attempt, hapax.chain, hapax.snapshot, hapax.run, hapax.audit, hapax.token,
-                    hapax.replay;
+                    hapax.replay, hapax.guard_key, hapax.guard_answer;
                     UPDATE hapax.audit_head SET seq = 0, hash = decode(repeat('00', 32), 'hex')";
                 client.batch_execute(empty).await.expect("the server obeys");
                 store.clone()
@@ -198,9 +198,9 @@ fn a_shard_of_many_steps_is_reaped_to_its_end() {
         let completed = i16::from(EventStatus::Completed.code());
         // Every third has expired, every second has lost its bytes already.
         let fill = format!(
-            "INSERT INTO hapax.event (shard, id, at, expires_at, payload_until, retry_window, key_hash, status, key_origin,
-                 outcome, body_hash, source, key, scheme)
-             SELECT 3, lpad(to_hex(n), 32, '0')::uuid, 0, CASE n % 3 WHEN 0 THEN 10 ELSE 20 END, 5, 0,
+            "INSERT INTO hapax.event (shard, id, at, expires_at, payload_until, ledger_until, retry_window, key_hash, status,
+                 key_origin, outcome, body_hash, source, key, scheme)
+             SELECT 3, lpad(to_hex(n), 32, '0')::uuid, 0, CASE n % 3 WHEN 0 THEN 10 ELSE 20 END, 5, 20, 0,
                  md5(n::text)::uuid, {completed}, 0, 0, decode(repeat('00', 32), 'hex'), 'a', n::text, ''
              FROM generate_series(1, 1800) AS n;
              INSERT INTO hapax.payload (shard, event, body) SELECT shard, id, '' FROM hapax.event WHERE key::int % 2 = 0;

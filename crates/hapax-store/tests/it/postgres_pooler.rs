@@ -10,6 +10,7 @@ use std::time::Duration;
 use hapax_ledger::effect::Repeat;
 use hapax_ledger::event::EventStatus;
 use hapax_ledger::key::{KeyHash, KeyKind};
+use hapax_store::conformance::keys::{answered, claim, settle, wants};
 use hapax_store::conformance::operator::{carried, log};
 use hapax_store::conformance::sample::{
     KEEP, Subject, accept, accept_one, all, at, detail, reap_all,
@@ -17,7 +18,7 @@ use hapax_store::conformance::sample::{
 use hapax_store::conformance::worker::{
     LEASE, SETTLED, START, calling_for, claim_as, done, planned,
 };
-use hapax_store::nouns::{Decision, OwnClaim, OwnClaimed, Receipted};
+use hapax_store::nouns::{Decision, KeyClaimed, OwnClaim, OwnClaimed, Receipted};
 use hapax_store::postgres::{Options, PostgresStore};
 use tempfile::TempDir;
 use tokio::time::timeout;
@@ -275,5 +276,35 @@ fn nodes_behind_a_pooler_decide_and_write_it_down() {
         assert_eq!(log(&nodes[0]).await.len(), 20);
         let found = detail(&nodes[1], event).await;
         assert_eq!((found.runs.len(), found.effects.len()), (20, 21));
+    });
+}
+
+/// H1, H3: nodes that share sessions run a key once, and answer it from what was kept.
+#[test]
+fn nodes_behind_a_pooler_run_a_key_once() {
+    with_database(|database| async move {
+        let Some(pooler) = Pooler::start(&database).await else {
+            return;
+        };
+        let nodes = [pooler.node(&database).await, pooler.node(&database).await];
+        let racing = (0..100).map(|n| {
+            let node = nodes[n % 2].clone();
+            async move {
+                let wanted = wants(&format!("k{}", n / 4), 1);
+                match claim(&node, wanted).await {
+                    KeyClaimed::Run { id, fence, again } => {
+                        let settled = settle(&node, (id, fence, again), answered(b"A")).await;
+                        settled.map(|()| 1)
+                    }
+                    _ => Ok(0),
+                }
+            }
+        });
+        let ran: u32 = all(racing).await.into_iter().flatten().sum();
+        assert_eq!(ran, 25);
+        for n in 0..25 {
+            let said = claim(&nodes[n % 2], wants(&format!("k{n}"), 1)).await;
+            assert!(matches!(said, KeyClaimed::Replay { answer, .. } if answer == "A"));
+        }
     });
 }

@@ -4,15 +4,16 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use hapax_ledger::effect::Repeat;
+use hapax_ledger::effect::{EffectState, Repeat};
 use hapax_ledger::id::EventId;
 use hapax_ledger::key::{KeyHash, KeyKind};
 use hapax_store::conformance::operator::{carried, log};
 use hapax_store::conformance::sample::{KEEP, accept, at, detail};
 use hapax_store::conformance::worker::{
-    LEASE, SETTLED, accept_effects, claim_one, done, planned, serial, start_one,
+    LEASE, SETTLED, START, accept_effects, claim, claim_one, done, planned, serial, start_one,
 };
 use hapax_store::nouns::{ConflictDecision, Decision, NewEffect, OwnClaim, OwnClaimed, Receipted};
+use hapax_store::sqlite::SqliteStore;
 use hapax_store::{Store, StoreErrorKind};
 
 use crate::sqlite::{open, open_as};
@@ -74,7 +75,7 @@ fn with_store<T>(folder: &Path, work: impl AsyncFnOnce(Arc<dyn Store>) -> T) -> 
 }
 
 /// Copies the files of one kind: the key index, or all of the database.
-fn copy(from: &Path, to: &Path, index: bool) {
+pub(crate) fn copy(from: &Path, to: &Path, index: bool) {
     for entry in fs::read_dir(from).expect("the folder is there").flatten() {
         let name = entry.file_name().into_string().expect("our own names");
         if name.ends_with(".keys") == index && !name.ends_with(".lock") {
@@ -95,7 +96,7 @@ fn copy_all(from: &Path, to: &Path) {
     }
 }
 
-fn two_folders() -> (tempfile::TempDir, tempfile::TempDir) {
+pub(crate) fn two_folders() -> (tempfile::TempDir, tempfile::TempDir) {
     let folder = || tempfile::tempdir().expect("a temporary folder");
     (folder(), folder())
 }
@@ -253,4 +254,74 @@ fn a_file_is_held_by_one_store_at_a_time() {
     assert_eq!(second.kind(), StoreErrorKind::Incompatible);
     drop(first);
     open(folder.path()).expect("the store opens again");
+}
+
+/// C1: whoever opens a backup knows that it is one: fences outrun those that it does not know, and what it calls unfinished may have
+/// been sent since.
+#[test]
+fn a_restored_backup_outruns_every_fence_and_trusts_nothing_unfinished() {
+    let (folder, other) = two_folders();
+    let once = planned("pay", "1", Repeat::Once);
+    let keyed = NewEffect {
+        lane: "another".into(),
+        ..planned("crm", "1", Repeat::Keyed)
+    };
+    let (event, before) = with_store(folder.path(), async |store| {
+        let receipt = accept_effects(&store, "k", vec![once, keyed]).await;
+        let copy = store.backup("1").await.expect("the store copies");
+        let copy = copy.expect("there is a file");
+        std::fs::rename(copy, other.path().join("hapax.db")).expect("moved");
+        let [before, other] = claim(&store).await.try_into().expect("both are due");
+        for effect in [&before, &other] {
+            done(&store, effect, START).await;
+            done(&store, effect, SETTLED).await;
+        }
+        (receipt.event, before)
+    });
+    // The original goes on, start after start.
+    for _ in 0..3 {
+        with_store(folder.path(), async |_store| {});
+    }
+    with_store(other.path(), async |store| {
+        let effects = detail(&store, event).await.effects;
+        assert_eq!(effects[0].record.state, EffectState::Uncertain);
+        assert_eq!(effects[1].record.state, EffectState::Pending);
+        assert!(effects[1].record.ambiguous);
+        let claimed = claim_one(&store).await;
+        assert!(claimed.record.fence > before.record.fence);
+        assert!(claimed.record.fence.as_u64() >> 20 > 1 << 15, "far ahead");
+        done(&store, &claimed, START).await;
+        done(&store, &claimed, SETTLED).await;
+    });
+    with_store(other.path(), async |store| {
+        let effects = detail(&store, event).await.effects;
+        assert_eq!(effects[1].record.state, EffectState::Done, "only once");
+    });
+}
+
+/// A copy is new, its owner's alone, and whole; what others held is refused.
+#[test]
+fn a_file_that_nobody_holds_is_copied_and_migrated() {
+    let (folder, other) = two_folders();
+    let life = live(folder.path(), 0..20);
+    let (database, copy) = (
+        folder.path().join("hapax.db"),
+        other.path().join("hapax.db"),
+    );
+    let store = open(folder.path()).expect("the store opens");
+    for refused in [
+        SqliteStore::copy(&database, &copy).err(),
+        SqliteStore::migrate(&database).err(),
+    ] {
+        let kind = refused.map(|error| error.kind());
+        assert_eq!(kind, Some(StoreErrorKind::Incompatible));
+    }
+    drop(store);
+    SqliteStore::copy(&database, &copy).expect("copied");
+    SqliteStore::copy(&database, &copy).expect_err("it is there");
+    remembers(other.path(), &life, 1);
+    let migrated = SqliteStore::migrate(&database).expect("migrated");
+    assert_eq!(migrated.from, migrated.to);
+    let new = SqliteStore::migrate(&other.path().join("new.db")).expect("made");
+    assert_eq!((new.from, new.to), (0, migrated.to));
 }

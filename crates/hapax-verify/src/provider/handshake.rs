@@ -6,7 +6,7 @@
 
 use serde::Deserialize;
 
-use super::FieldRef;
+use super::{FieldRef, Provider};
 use crate::decode::Encoding;
 
 /// A handshake as data.
@@ -95,6 +95,23 @@ pub enum Handshake {
     },
     /// Answers `HEAD` with 200.
     Head,
+}
+
+impl Provider {
+    /// Does this provider choose the secret, and offer it in its handshake?
+    #[must_use]
+    pub fn offers_secret(&self) -> bool {
+        let offers = |handshake: &Handshake| {
+            matches!(
+                handshake,
+                Handshake::HeaderEcho {
+                    offers_secret: true,
+                    ..
+                }
+            )
+        };
+        self.handshake.as_ref().is_some_and(offers)
+    }
 }
 
 /// A field that has a certain value.

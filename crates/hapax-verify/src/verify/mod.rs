@@ -83,6 +83,32 @@ impl Verifier {
         self
     }
 
+    /// A verifier whose secrets are not known yet: it refuses everything until [`Verifier::with_more`] brings some.
+    #[must_use]
+    pub fn closed(scheme: Scheme) -> Verifier {
+        Verifier {
+            scheme,
+            decoy: false,
+            ..Verifier::decoy()
+        }
+    }
+
+    /// The same with more secrets, behind those it has.
+    ///
+    /// # Errors
+    /// As [`Verifier::new`].
+    pub fn with_more(&self, more: &[Secret]) -> Result<Verifier, SecretError> {
+        if more.is_empty() {
+            return Ok(self.clone());
+        }
+        let secrets = self.secrets.iter().chain(more).cloned().collect();
+        let verifier = Verifier::new(self.scheme.clone(), secrets)?;
+        Ok(Verifier {
+            verify_token: self.verify_token.clone(),
+            ..verifier
+        })
+    }
+
     /// A verifier for sources that do not exist: it does the work of an ordinary one and always refuses.
     #[must_use]
     pub fn decoy() -> Verifier {
@@ -156,7 +182,7 @@ impl Verifier {
     fn has_hashed(&self, refusal: Refusal) -> bool {
         let reached =
             matches!(refusal, Refusal::Mismatch | Refusal::BodyDigest) || refusal.is_clock();
-        reached && self.scheme.layout().is_some()
+        reached && self.scheme.layout().is_some() && !self.secrets.is_empty()
     }
 
     fn keep_pace(&self, body: &[u8]) {

@@ -12,6 +12,7 @@ use hapax_store::nouns::{Arrival, Keep, NewEffect, NewEvent, OnFailed, Proof};
 
 const KEEP: Keep = Keep {
     payload: Span::from_days(30),
+    ledger: Span::from_days(90),
     identity: Span::from_days(90),
     retry_window: Span::from_days(3),
 };

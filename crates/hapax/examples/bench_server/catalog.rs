@@ -5,7 +5,7 @@ use hapax_ledger::id::{ReplayId, TokenId};
 use hapax_ledger::time::Time;
 use hapax_store::nouns::{
     AuditFilter, AuditRecord, Authority, Changed, Listed, Page, Replay, ReplayProgress,
-    ReplayState, Token,
+    ReplayState, SealedSecret, SecretChange, Token,
 };
 use hapax_store::{Catalog, StoreError};
 
@@ -70,5 +70,22 @@ impl Catalog for NoStore {
         _: String,
     ) -> Result<Changed, StoreError> {
         Ok(Changed::NotFound)
+    }
+    async fn change_secret(
+        &self,
+        _: SecretChange,
+        _: Authority,
+        _: String,
+    ) -> Result<Changed, StoreError> {
+        Ok(Changed::NotFound)
+    }
+    async fn hold_secret(&self, secret: SealedSecret) -> Result<SealedSecret, StoreError> {
+        Ok(secret)
+    }
+    async fn secrets(&self, _: &str, _: Option<String>) -> Result<Vec<SealedSecret>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn reseal(&self, _: SealedSecret, _: Vec<u8>) -> Result<bool, StoreError> {
+        Ok(false)
     }
 }

@@ -4,6 +4,7 @@
 //! first stores that many events.
 
 mod catalog;
+mod keys;
 
 use std::io::Read;
 use std::sync::Arc;
@@ -150,6 +151,9 @@ impl Store for NoStore {
     async fn claim_own(&self, _: OwnClaim) -> Result<OwnClaimed, StoreError> {
         Ok(OwnClaimed::NoEvent)
     }
+    async fn reapable(&self, _: Time) -> Result<Reaped, StoreError> {
+        Ok(Reaped::default())
+    }
     async fn reap(&self, _: Time) -> Result<Reaped, StoreError> {
         Ok(Reaped::default())
     }
@@ -246,6 +250,7 @@ fn arrival(number: u64) -> Arrival {
     let key = format!("body:{body_hash}");
     let keep = Keep {
         payload: Span::from_days(30),
+        ledger: Span::from_days(90),
         identity: Span::from_days(90),
         retry_window: Span::from_days(3),
     };

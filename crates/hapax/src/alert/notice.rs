@@ -17,6 +17,7 @@ pub use crate::config::{ALERT_LANE, ALERT_SOURCE};
 /// How long such an event is kept: as long as its delivery may take, and then for whoever asks what was told.
 const KEEP: Keep = Keep {
     payload: Span::from_days(30),
+    ledger: Span::from_days(30),
     identity: Span::from_days(30),
     retry_window: Span::from_days(3),
 };

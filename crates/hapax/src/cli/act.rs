@@ -16,16 +16,16 @@ use super::verdict_table;
 pub(super) struct Terms {
     /// Why, for the audit log
     #[arg(long)]
-    reason: String,
+    pub(super) reason: String,
     /// Only say what would happen
     #[arg(long)]
-    dry_run: bool,
+    pub(super) dry_run: bool,
     /// Do not ask
     #[arg(long)]
-    yes: bool,
+    pub(super) yes: bool,
     /// Write JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 /// A decision about one thing.
@@ -58,7 +58,7 @@ pub(super) fn decide(
             return refused(client, &preview, decision, terms.json);
         }
         output::talk(&verdict_table::text(&said["verdict"]));
-        confirm(decision)?;
+        confirm(decision.action, decision.id)?;
         // What was said yes to is what is done (E4).
         revision = said["verdict"]["revision"].clone();
     }
@@ -117,8 +117,7 @@ fn show(said: &Value, as_json: bool) -> Result<(), Failure> {
 }
 
 /// Somebody says yes, at a terminal.
-fn confirm(decision: &Decision<'_>) -> Result<(), Failure> {
-    let Decision { id, action, .. } = decision;
+pub(super) fn confirm(action: &str, id: &str) -> Result<(), Failure> {
     if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
         let mut stderr = anstream::stderr().lock();
         let _ = write!(stderr, "{action} {id}? [y/N] ");

@@ -1,13 +1,14 @@
 //! The HTTP client of the commands that ask a running server: the one that the operator names, and no other.
 
 use std::error::Error;
+use std::io::Write;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderName, HeaderValue, Method, Request, Response, Uri};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::{self, connect::HttpConnector};
 use hyper_util::rt::TokioExecutor;
@@ -197,6 +198,42 @@ impl Client {
         };
         let answered = tokio::time::timeout(ANSWER_TIMEOUT, exchange).await;
         answered.unwrap_or_else(|_| Err(self.too_slow()))
+    }
+
+    /// Reads a long body into a file, however long that takes; anything but a success is an answer like others. `so_far` hears of bytes
+    /// that came, and of how many there are.
+    pub(super) async fn download(
+        &self,
+        path: &str,
+        into: &mut std::fs::File,
+        so_far: impl Fn(u64, Option<u64>),
+    ) -> Result<Result<(), Answer>, Failure> {
+        let mut request = self.request(Method::GET, path, Bytes::new())?;
+        let headers = request.headers_mut();
+        headers.extend(self.token.clone().map(|token| (AUTHORIZATION, token)));
+        let answer = self.http.request(request).await;
+        let answer = answer.map_err(|error| self.unreachable(&error))?;
+        if !answer.status().is_success() {
+            return self.whole(answer).await.map(Err);
+        }
+        let mut body = answer.into_body();
+        let total = body.size_hint().exact();
+        let mut done = 0;
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| self.unreachable(&error))?;
+            if let Some(data) = frame.data_ref() {
+                into.write_all(data).map_err(|error| {
+                    let text = format!("the file cannot be written: {error}");
+                    Failure::new(Exit::Failed, "H0406", text, "look whether there is space")
+                })?;
+                done += data.len() as u64;
+                so_far(done, total);
+            }
+        }
+        match total {
+            Some(total) if total != done => Err(self.no_answer("the copy broke off")),
+            _ => Ok(Ok(())),
+        }
     }
 
     /// Reads an answer to its end.

@@ -75,8 +75,8 @@ pub(super) fn run(command: &Command) -> Result<Exit, Failure> {
                 ("lane", &args.lane),
             ];
             let filter = list::filter(words, &args.page, clock::now())?;
-            let listed = block_on(list::list(&client, EFFECT, &filter, &args.page))?;
-            match args.page.json {
+            let listed = block_on(list::list(&client, EFFECT, &filter, &args.page.part))?;
+            match args.page.part.json {
                 true => output::json(&listed)?,
                 false => effects_table::list(&listed)?,
             }

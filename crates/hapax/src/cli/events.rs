@@ -7,7 +7,7 @@ use super::act::{self, Decision, Terms};
 use super::client::{Client, block_on};
 use super::exit::{Exit, Failure};
 use super::list::{self, Noun, PageArgs};
-use super::{events_table, output, verdict_table};
+use super::{erase, events_table, output, verdict_table};
 use crate::clock;
 
 const EVENT: Noun = Noun {
@@ -32,6 +32,8 @@ pub(super) enum Command {
     Replay(ReplayArgs),
     /// Ask the source of truth, and send converging effects again with what it says
     Reconcile(RetryArgs),
+    /// Delete the payload of one event, or of all about an object, at once; its identity stays
+    Erase(EraseArgs),
 }
 
 /// Show what would happen to one event if somebody acted now
@@ -67,6 +69,22 @@ pub(super) struct ReplayArgs {
     /// Send this effect again although it is done, as a new generation (may be given several times)
     #[arg(long, value_name = "NAME")]
     force: Vec<String>,
+    #[command(flatten)]
+    terms: Terms,
+}
+
+/// Delete the payload of one event, or of all about an object, at once; its identity stays
+#[derive(Debug, clap::Args)]
+pub(super) struct EraseArgs {
+    /// The event's id, e.g. evt_...
+    #[arg(required_unless_present = "entity", conflicts_with_all = ["source", "entity"])]
+    id: Option<String>,
+    /// All events of this source ...
+    #[arg(long, requires = "entity")]
+    source: Option<String>,
+    /// ... that are about this object
+    #[arg(long, requires = "source")]
+    entity: Option<String>,
     #[command(flatten)]
     terms: Terms,
 }
@@ -115,8 +133,8 @@ pub(super) fn run(command: &Command) -> Result<Exit, Failure> {
                 ("entity", &args.entity),
             ];
             let filter = list::filter(words, &args.page, clock::now())?;
-            let listed = block_on(list::list(&client, EVENT, &filter, &args.page))?;
-            match args.page.json {
+            let listed = block_on(list::list(&client, EVENT, &filter, &args.page.part))?;
+            match args.page.part.json {
                 true => output::json(&listed)?,
                 false => events_table::list(&listed)?,
             }
@@ -138,6 +156,7 @@ pub(super) fn run(command: &Command) -> Result<Exit, Failure> {
         Command::Verdict(args) => verdict(&client, args)?,
         Command::Retry(args) => return act(&client, "retry", &args.id, None, &args.terms),
         Command::Reconcile(args) => return act(&client, "reconcile", &args.id, None, &args.terms),
+        Command::Erase(args) => return erase(&client, args),
         Command::Replay(args) => {
             let force = Some(json!(args.force));
             return act(&client, "replay", &args.id, force, &args.terms);
@@ -155,6 +174,16 @@ fn verdict(client: &Client, args: &VerdictArgs) -> Result<(), Failure> {
     match args.json {
         true => output::json(&verdict),
         false => output::data(&verdict_table::text(&verdict)),
+    }
+}
+
+fn erase(client: &Client, args: &EraseArgs) -> Result<Exit, Failure> {
+    match (&args.id, &args.source, &args.entity) {
+        (Some(id), ..) => act(client, "erase", id, None, &args.terms),
+        (None, source, entity) => {
+            let of = |text: &Option<String>| text.clone().unwrap_or_default();
+            erase::entity(client, &of(source), &of(entity), &args.terms)
+        }
     }
 }
 

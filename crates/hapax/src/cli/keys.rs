@@ -1,4 +1,4 @@
-//! `hapax keys audit`: duplicate forensics, through the HTTP API.
+//! `hapax keys`: duplicate forensics, and keys of guarded requests, through the HTTP API.
 
 use std::fmt::Write;
 
@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::answer::expect_json;
 use super::client::{Client, block_on};
 use super::exit::{Exit, Failure};
+use super::guard_keys;
 use super::list::{self, Noun};
 use super::output;
 use crate::clock;
@@ -16,11 +17,17 @@ const SOURCE: Noun = Noun {
     many: "sources",
 };
 
-/// Duplicate forensics
+/// Keys of sources and of guarded requests
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Command {
     /// Say what the ledger tells about the keys of a source, or of all
     Audit(AuditArgs),
+    /// List keys of guarded requests, newest first
+    List(guard_keys::ListArgs),
+    /// Show one key of a guarded request
+    Show(guard_keys::ShowArgs),
+    /// Say what became of a guarded request whose outcome is unknown
+    Resolve(guard_keys::ResolveArgs),
 }
 
 /// Say what the ledger tells about the keys of a source, or of all
@@ -41,7 +48,15 @@ pub(super) struct AuditArgs {
 }
 
 pub(super) fn run(command: &Command) -> Result<Exit, Failure> {
-    let Command::Audit(args) = command;
+    match command {
+        Command::Audit(args) => audit(args),
+        Command::List(args) => guard_keys::list(args),
+        Command::Show(args) => guard_keys::show(args),
+        Command::Resolve(args) => guard_keys::resolve(args),
+    }
+}
+
+fn audit(args: &AuditArgs) -> Result<Exit, Failure> {
     let client = Client::from_env()?;
     let since = args.since.as_deref();
     let since = since.map(|since| list::time("since", since, clock::now()));

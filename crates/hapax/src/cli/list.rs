@@ -29,6 +29,13 @@ pub(super) struct PageArgs {
     /// Only of events received before: a time or a length back from now
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
+    #[command(flatten)]
+    pub(super) part: PartArgs,
+}
+
+/// How much of a list is wanted, and in which form.
+#[derive(Debug, clap::Args)]
+pub(super) struct PartArgs {
     /// Go on where another list ended: the `iterator` that it gave with --json
     #[arg(long)]
     iterator: Option<String>,
@@ -49,10 +56,7 @@ pub(super) fn filter<const N: usize>(
     page: &PageArgs,
     now: Time,
 ) -> Result<Filter, Failure> {
-    let mut filter: Filter = words
-        .into_iter()
-        .filter_map(|(name, value)| Some((name, value.clone()?)))
-        .collect();
+    let mut filter = self::words(words);
     let at = |name, value: &Option<String>| {
         let value = value.as_deref();
         value.map(|value| time(name, value, now)).transpose()
@@ -69,6 +73,14 @@ pub(super) fn filter<const N: usize>(
         filter.extend(time.map(|time| (name, time.to_string())));
     }
     Ok(filter)
+}
+
+/// What a list is narrowed by, as it is.
+pub(super) fn words<const N: usize>(words: [(&'static str, &Option<String>); N]) -> Filter {
+    words
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value.clone()?)))
+        .collect()
 }
 
 /// A time: given as one, or as a length back from now.
@@ -93,7 +105,7 @@ pub(super) async fn list(
     client: &Client,
     noun: Noun,
     filter: &Filter,
-    page: &PageArgs,
+    page: &PartArgs,
 ) -> Result<Value, Failure> {
     let limit = usize::try_from(page.limit).unwrap_or(usize::MAX);
     let mut iterator = page.iterator.clone();

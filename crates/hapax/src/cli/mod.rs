@@ -16,13 +16,16 @@ mod audit;
 mod audit_chain;
 mod check;
 mod client;
+mod conform;
 mod effects;
 mod effects_meaning;
 mod effects_table;
+mod erase;
 mod events;
 mod events_table;
 mod exit;
 mod explain;
+mod guard_keys;
 mod headers;
 mod init;
 mod keys;
@@ -31,11 +34,15 @@ mod listen;
 mod live;
 mod output;
 mod pages;
+mod progress;
 mod replay;
 mod rows;
 mod sample;
+mod secrets;
 mod send;
 mod serve;
+mod store;
+mod store_direct;
 mod table;
 mod token;
 mod verdict_table;
@@ -86,9 +93,17 @@ enum Command {
     /// Read and verify the audit log
     #[command(subcommand)]
     Audit(audit::Command),
-    /// Duplicate forensics: what the ledger tells about the keys of sources
+    /// Upkeep of the store: migrate, back up, prune, stats
+    #[command(subcommand)]
+    Store(store::Command),
+    /// Secrets that providers choose: expect, list and drop them
+    #[command(subcommand)]
+    Secrets(secrets::Command),
+    /// Keys of sources (duplicate forensics) and of guarded requests
     #[command(subcommand)]
     Keys(keys::Command),
+    /// Check how an API treats the Idempotency-Key
+    Conform(conform::Args),
     /// Forward live events to a local URL
     Listen(listen::Args),
     /// Show the page of an error code
@@ -119,7 +134,10 @@ pub fn main() -> ExitCode {
         Command::Replay(command) => replay::run(&command),
         Command::Token(command) => token::run(&command),
         Command::Audit(command) => audit::run(&command),
+        Command::Store(command) => store::run(&command),
+        Command::Secrets(command) => secrets::run(&command),
         Command::Keys(command) => keys::run(&command),
+        Command::Conform(args) => conform::run(&args),
         Command::Listen(args) => listen::run(&args),
         Command::Explain(args) => explain::run(&args),
     };

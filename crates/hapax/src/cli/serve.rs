@@ -9,6 +9,7 @@ use tracing_subscriber::EnvFilter;
 use super::exit::{Exit, Failure};
 use super::output;
 use crate::config::{self, Loaded, Overrides, Place, Problems, StoreTarget};
+use crate::secrets::Unusable;
 
 /// What is logged unless told: the key index speaks of its own upkeep in a voice as loud as ours.
 const LOG_DEFAULT: &str = "info,fjall=warn,lsm_tree=warn";
@@ -91,11 +92,29 @@ fn failed(error: &anyhow::Error, store: &StoreTarget) -> Failure {
         }
         _ => format!("could not start: {error:#}"),
     };
+    if let Some(unusable) = error.downcast_ref::<Unusable>()
+        && !matches!(unusable, Unusable::Store(_))
+    {
+        return Failure::new(Exit::Failed, "H0413", text, help_of_keys(store));
+    }
     let help = match error.root_cause().downcast_ref::<std::io::Error>() {
         Some(io) => help_of_listening(io.kind()).to_owned(),
         None => help_of_store(&text, store),
     };
     Failure::new(Exit::Failed, "H0407", text, help)
+}
+
+/// Which key it has to be, and where it is looked for.
+fn help_of_keys(store: &StoreTarget) -> String {
+    match store {
+        StoreTarget::Sqlite(path) => format!(
+            "bring back {}.key, or set `vault_key` or HAPAX_VAULT_KEY to the key that this store began with",
+            path.display()
+        ),
+        StoreTarget::Postgres(_) => {
+            "set `vault_key` or HAPAX_VAULT_KEY to the key that the other nodes have".to_owned()
+        }
+    }
 }
 
 fn help_of_listening(kind: ErrorKind) -> &'static str {

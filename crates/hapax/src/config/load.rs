@@ -224,5 +224,6 @@ fn overlay(scan: &Scan<'_>, environment: &dyn Environment, overrides: &Overrides
             "HAPAX_STORE",
         ),
         admin_token: pick(None, "HAPAX_ADMIN_TOKEN"),
+        vault_key: pick(None, "HAPAX_VAULT_KEY"),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! - [`load()`] and [`parse`]: the way in
 //! - `raw`, `table`, `spec`: what is written, field by field
-//! - `resolve`, `source`, `trust`, [`effect`], `alerts`: what it means
+//! - `resolve`, `source`, `trust`, [`effect`], [`guard`], `alerts`: what it means
 //! - `scan`, `excerpt`, [`Problem`]: what is wrong with it, where, and what to do
 //! - [`Environment`]: variables and files that it points at
 //!
@@ -13,6 +13,7 @@ mod alerts;
 pub mod effect;
 mod environment;
 mod excerpt;
+pub mod guard;
 mod load;
 mod problem;
 mod raw;
@@ -31,7 +32,9 @@ pub use effect::{
     BodyForm, EffectConfig, OnDuplicateOfFailed, OrderConfig, ReconcileConfig, SequenceConfig,
 };
 pub use environment::{Environment, FILE_BYTES_MAX, System, Variable};
+pub use guard::{CallerConfig, GuardConfig, HostRule, JwtConfig};
 pub use load::{FILE_DEFAULT, Loaded, Overrides, load, load_file, load_source, parse};
 pub use problem::{Excerpt, Place, Problem, Problems, Severity};
+pub use resolve::store_target;
 pub use resolved::{Config, Limits, ProviderId, SourceConfig, StoreTarget};
 pub(crate) use suggest::nearest;

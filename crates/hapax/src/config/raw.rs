@@ -4,12 +4,13 @@ use toml::de::DeTable;
 
 use super::alerts::{self, RawAlerts};
 use super::effect::raw::{self as effect, RawEffect, RawOrder, RawReconcile};
+use super::guard::raw::{self as guard, RawGuard};
 use super::scan::{At, Scan, Text};
 use super::spec::{self, RawVerify};
 use super::table::{Number, Table, Texts, has_userinfo};
 
 /// Tables and fields of the format that this version does not know yet, with their form in the file.
-const LATER_TOP: [(&str, &str); 2] = [("outbox", "[outbox]"), ("guard", "[[guard]]")];
+const LATER_TOP: [(&str, &str); 1] = [("outbox", "[outbox]")];
 
 /// How much of a file is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,12 +28,14 @@ pub(super) struct Raw {
     pub(super) store: Option<Text>,
     pub(super) public_url: Option<Text>,
     pub(super) admin_token: Option<Text>,
+    pub(super) vault_key: Option<Text>,
     pub(super) limits: RawLimits,
     pub(super) alerts: Option<RawAlerts>,
     pub(super) sources: Vec<RawSource>,
     /// The names of all sources, wanted or not.
     pub(super) source_names: Vec<String>,
     pub(super) effects: Vec<RawEffect>,
+    pub(super) guards: Vec<RawGuard>,
     /// What keys the effects of a source that is wanted alone ask for, as far as they can be read.
     pub(super) effect_keys: Vec<String>,
 }
@@ -63,6 +66,7 @@ pub(super) struct RawSource {
     pub(super) id: Option<Text>,
     pub(super) entity: Option<Text>,
     pub(super) payload: Option<Text>,
+    pub(super) ledger: Option<Text>,
     pub(super) identity: Option<Text>,
     pub(super) retry_window: Option<Text>,
     pub(super) volatile: Option<Texts>,
@@ -84,13 +88,14 @@ pub(super) fn read(scan: &Scan<'_>, table: DeTable<'_>, scope: Scope<'_>) -> Raw
         raw.listen = top.text("listen");
         raw.store = store(&mut top);
         raw.admin_token = top.table("admin", "[admin]").and_then(admin);
+        raw.vault_key = top.secret_or_unset("vault_key");
         raw.limits = top
             .table("limits", "[limits]")
             .map(limits)
             .unwrap_or_default();
         raw.alerts = top.table("alerts", "[alerts]").map(alerts::read);
     } else {
-        for name in ["listen", "store", "admin", "limits", "alerts"] {
+        for name in ["listen", "store", "admin", "vault_key", "limits", "alerts"] {
             top.value(name);
         }
     }
@@ -112,6 +117,16 @@ pub(super) fn read(scan: &Scan<'_>, table: DeTable<'_>, scope: Scope<'_>) -> Raw
                 raw.effect_keys.extend(table.peek("key").map(str::to_owned));
             }
             Scope::Source(_) => {}
+        }
+    }
+    match scope {
+        Scope::Whole => {
+            let guards = top.tables("guard", "[[guard]]");
+            raw.guards = guards.into_iter().map(guard::guard).collect();
+        }
+        // Whoever only sends or verifies need not have their keys.
+        Scope::Source(_) => {
+            top.value("guard");
         }
     }
     top.finish(&LATER_TOP);
@@ -146,13 +161,17 @@ fn limits(mut table: Table<'_, '_>) -> RawLimits {
 }
 
 fn source(scan: &Scan<'_>, mut table: Table<'_, '_>, scope: Scope<'_>) -> RawSource {
-    let (payload, identity) = match table.table("retain", "retain") {
+    let (payload, ledger, identity) = match table.table("retain", "retain") {
         Some(mut retain) => {
-            let spans = (retain.text("payload"), retain.text("identity"));
+            let spans = (
+                retain.text("payload"),
+                retain.text("ledger"),
+                retain.text("identity"),
+            );
             retain.finish(&[]);
             spans
         }
-        None => (None, None),
+        None => (None, None, None),
     };
     let needed = ["name", "provider", "secrets", "verify", "reconcile"].into_iter();
     let there: Vec<&str> = needed.filter(|name| table.has(name)).collect();
@@ -168,6 +187,7 @@ fn source(scan: &Scan<'_>, mut table: Table<'_, '_>, scope: Scope<'_>) -> RawSou
         id: table.text("id"),
         entity: table.text("entity"),
         payload,
+        ledger,
         identity,
         retry_window: table.text("retry_window"),
         volatile: table.texts("volatile"),

@@ -12,7 +12,8 @@ use super::raw::{Raw, RawLimits, RawSource};
 use super::resolved::{Config, Limits, StoreTarget};
 use super::scan::{At, Scan, Text};
 use super::table::Number;
-use super::{alerts, effect, size, source};
+use super::{alerts, effect, guard, size, source};
+use crate::secrets::VaultKeys;
 
 /// Where the server listens unless told: only this machine can reach it.
 const LISTEN_DEFAULT: &str = "127.0.0.1:8080";
@@ -31,6 +32,7 @@ pub(super) struct Overlay {
     pub(super) listen: Option<Text>,
     pub(super) store: Option<Text>,
     pub(super) admin_token: Option<Text>,
+    pub(super) vault_key: Option<Text>,
 }
 
 /// Resolves the whole; nothing if there was an error, which is reported.
@@ -40,8 +42,12 @@ pub(super) fn config(scan: &Scan<'_>, raw: Raw, overlay: Overlay) -> Option<Conf
     let admin_token = settle(raw.admin_token, overlay.admin_token, |text| {
         token(scan, text)
     });
+    let vault_keys = settle(raw.vault_key, overlay.vault_key, |text| {
+        vault_keys(scan, text)
+    });
     let public_url = raw.public_url.map(|text| public_url(scan, &text));
     let limits = limits(scan, &raw.limits);
+    let guards = guard::guards(scan, &raw.guards);
     let alerts = alerts::resolve(scan, raw.alerts.as_ref());
     unique_names(scan, &raw.sources);
     let known_url = public_url.as_ref().map(Option::as_deref);
@@ -65,8 +71,13 @@ pub(super) fn config(scan: &Scan<'_>, raw: Raw, overlay: Overlay) -> Option<Conf
             Some(token) => Some(token?),
             None => None,
         },
+        vault_keys: match vault_keys {
+            Some(keys) => Some(keys?),
+            None => None,
+        },
         sources: sources.into_iter().collect::<Option<Vec<_>>>()?,
         effects: effects?,
+        guards: guards?,
         limits: limits?,
         alerts: alerts?,
     })
@@ -90,7 +101,8 @@ fn settle<T>(
     }
 }
 
-fn listen(scan: &Scan<'_>, text: &Text) -> Option<SocketAddr> {
+/// An address to listen on.
+pub(super) fn listen(scan: &Scan<'_>, text: &Text) -> Option<SocketAddr> {
     let parsed = text.value.parse().ok();
     if parsed.is_none() {
         let wrong = format!("{} is not an address to listen on", text.shown());
@@ -113,6 +125,11 @@ fn store(scan: &Scan<'_>, text: &Text) -> Option<StoreTarget> {
         );
     }
     parsed
+}
+
+/// The store that a text names.
+pub fn store_target(text: &str) -> Option<StoreTarget> {
+    parse_store(text)
 }
 
 fn parse_store(text: &str) -> Option<StoreTarget> {
@@ -142,6 +159,16 @@ fn token(scan: &Scan<'_>, text: &Text) -> Option<Secret> {
         scan.warn("H0123", &text.at, short, remedy);
     }
     Some(Secret::new(token.as_bytes()))
+}
+
+fn vault_keys(scan: &Scan<'_>, text: &Text) -> Option<VaultKeys> {
+    let keys = VaultKeys::parse(&text.value);
+    if let Err(why) = &keys {
+        let remedy =
+            "write a line of base64 for each key, such as the output of `openssl rand -base64 32`";
+        scan.error("H0136", &text.at, format!("`vault_key` {why}"), remedy);
+    }
+    keys.ok()
 }
 
 fn public_url(scan: &Scan<'_>, text: &Text) -> Option<String> {
@@ -204,7 +231,8 @@ fn lease(scan: &Scan<'_>, text: Option<&Text>, default: Duration) -> Option<Dura
     fits.then_some(lease)
 }
 
-fn bytes(scan: &Scan<'_>, text: Option<&Text>, default: usize) -> Option<usize> {
+/// A size, more than zero.
+pub(super) fn bytes(scan: &Scan<'_>, text: Option<&Text>, default: usize) -> Option<usize> {
     let Some(text) = text else {
         return Some(default);
     };

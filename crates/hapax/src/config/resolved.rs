@@ -11,6 +11,8 @@ use hapax_verify::{Secret, Verifier};
 
 use super::alerts::AlertsConfig;
 use super::effect::{EffectConfig, OnDuplicateOfFailed, OrderConfig, ReconcileConfig};
+use super::guard::GuardConfig;
+use crate::secrets::VaultKeys;
 
 /// All of `hapax.toml`.
 #[derive(Debug)]
@@ -23,10 +25,14 @@ pub struct Config {
     pub public_url: Option<String>,
     /// The admin token; made at first start if unset.
     pub admin_token: Option<Secret>,
+    /// What seals secrets at rest; otherwise a key file beside an SQLite store.
+    pub vault_keys: Option<VaultKeys>,
     /// Where webhooks come from.
     pub sources: Vec<SourceConfig>,
     /// What their events call for, in the order of the file.
     pub effects: Vec<Arc<EffectConfig>>,
+    /// APIs that are guarded, in the order of the file.
+    pub guards: Vec<Arc<GuardConfig>>,
     /// What bounds the server.
     pub limits: Limits,
     /// How often somebody looks whether somebody should look, and where that is told.

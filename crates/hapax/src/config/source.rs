@@ -250,9 +250,10 @@ fn volatile_of(preset: Option<&Provider>) -> Vec<Field> {
 
 fn keep(scan: &Scan<'_>, raw: &RawSource, kind: Option<Kind>) -> Option<Keep> {
     let given = |text: &Option<Text>| text.as_ref().map(|text| span(scan, text));
-    let (retry, payload, identity) = (
+    let (retry, payload, ledger, identity) = (
         given(&raw.retry_window),
         given(&raw.payload),
+        given(&raw.ledger),
         given(&raw.identity),
     );
     // Nothing where it was given wrongly, or where it depends on a provider that nobody knows.
@@ -262,9 +263,11 @@ fn keep(scan: &Scan<'_>, raw: &RawSource, kind: Option<Kind>) -> Option<Keep> {
     });
     let payload = payload.unwrap_or(Some(PAYLOAD_DEFAULT));
     let identity = identity.unwrap_or_else(|| {
-        let longest = retry_window.unwrap_or(Span::ZERO).max(payload?);
+        let told = ledger.flatten().unwrap_or(Span::ZERO);
+        let longest = retry_window.unwrap_or(Span::ZERO).max(payload?).max(told);
         Some(IDENTITY_DEFAULT.max(longest))
     })?;
+    let ledger = ledger.unwrap_or(Some(identity))?;
     let at = raw.identity.as_ref().map_or(&raw.at, |text| &text.at);
     let too_early = |until: Span, why: String| {
         let wrong = format!("identities are forgotten after {identity}, {why}");
@@ -280,8 +283,22 @@ fn keep(scan: &Scan<'_>, raw: &RawSource, kind: Option<Kind>) -> Option<Keep> {
         too_early(payload, format!("before their payloads ({payload})"));
         return None;
     }
+    if identity < ledger {
+        too_early(ledger, format!("before what happened to them ({ledger})"));
+        return None;
+    }
+    let payload = payload?;
+    if ledger < payload {
+        let at = raw.ledger.as_ref().map_or(&raw.at, |text| &text.at);
+        let wrong =
+            format!("what happened is forgotten after {ledger}, before payloads ({payload})");
+        let remedy = format!("raise retain.ledger to {payload} or more: payloads go first");
+        scan.error("H0115", at, wrong, remedy);
+        return None;
+    }
     Some(Keep {
-        payload: payload?,
+        payload,
+        ledger,
         identity,
         retry_window: retry_window?,
     })

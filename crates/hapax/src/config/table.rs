@@ -43,6 +43,15 @@ pub(super) struct Texts {
     pub(super) at: At,
 }
 
+/// A list of numbers.
+#[derive(Clone, Debug)]
+pub(super) struct Numbers {
+    /// Those that could be read.
+    pub(super) found: Vec<Number>,
+    /// Could all be read?
+    pub(super) complete: bool,
+}
+
 /// Texts under names that the operator chose, such as headers.
 #[derive(Debug)]
 pub(super) struct Named {
@@ -188,6 +197,27 @@ impl<'s, 'i> Table<'s, 'i> {
 
     pub(super) fn number(&mut self, name: &'static str) -> Option<Number> {
         let value = self.value(name)?;
+        self.as_number(name, value)
+    }
+
+    /// A list of numbers; a single one is a list of one. `None` if the field is not there.
+    pub(super) fn numbers(&mut self, name: &'static str) -> Option<Numbers> {
+        let value = self.value(name)?;
+        let span = value.span();
+        let items = match value.into_inner() {
+            DeValue::Array(items) => items.into_iter().collect(),
+            one => vec![Spanned::new(span, one)],
+        };
+        let written = items.len();
+        let numbers = items.into_iter().map(|item| self.as_number(name, item));
+        let found: Vec<Number> = numbers.flatten().collect();
+        Some(Numbers {
+            complete: found.len() == written,
+            found,
+        })
+    }
+
+    fn as_number(&self, name: &str, value: Value<'i>) -> Option<Number> {
         let at = At::Span(value.span());
         let number = match value.get_ref() {
             DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix()).ok(),

@@ -82,6 +82,11 @@ pub(super) fn verifier(
             Some(token) => verifier.with_verify_token(Secret::new(token.value.as_bytes())),
             None => verifier,
         }),
+        Err(SecretError::None)
+            if offers(kind) && texts.is_none() && !raw.meant.contains(&"secrets") =>
+        {
+            fits.then(|| Verifier::closed(scheme.clone()))
+        }
         // None could be read, which is said already, or the field is misspelt, which is said too.
         Err(SecretError::None)
             if !complete || raw.meant.contains(&"secrets") && texts.is_none() =>
@@ -106,6 +111,11 @@ pub(super) fn verifier(
             None
         }
     }
+}
+
+/// Does the provider choose the secret itself, so that nobody can write it here beforehand?
+fn offers(kind: Kind) -> bool {
+    matches!(kind, Kind::Preset(preset) if preset.offers_secret())
 }
 
 /// What is wrong with the secrets whatever the scheme is, where nobody knows it.

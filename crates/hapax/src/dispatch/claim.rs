@@ -5,9 +5,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use hapax_ledger::id::EventId;
+use hapax_ledger::outcome::{NotSent, Outcome};
+use hapax_ledger::retry::Next;
 use hapax_ledger::time::Span;
 use hapax_store::StoreError;
-use hapax_store::nouns::{ClaimAsk, Claimed, Claims, LaneRoom, Parcel};
+use hapax_store::nouns::{
+    ClaimAsk, Claimed, Claims, Effect, LaneRoom, Move, Moved, Parcel, Settlement,
+};
 
 use super::dispatcher::{Shared, lock};
 use super::job::Job;
@@ -104,7 +108,7 @@ impl Shared {
         let mut jobs: HashMap<Arc<str>, Vec<Job>> = HashMap::new();
         for Claimed { effect, snapshot } in claims.claimed {
             let Some(parcel) = parcels.get(&effect.event) else {
-                tracing::error!(effect = %effect.id, event = %effect.event, "the bytes of an unfinished effect are gone");
+                self.spawn(self.clone().give_up_without_bytes(effect));
                 continue;
             };
             let job = Job {
@@ -122,6 +126,35 @@ impl Shared {
             let jobs = jobs.remove(&room.lane).unwrap_or_default();
             let next = next.map(|at| self.drift.local(at));
             known.answered(&room.lane, jobs, next, now);
+        }
+    }
+
+    /// The bytes were erased or reaped, and something brought the effect back: it ends as what it is, certainly not sent and given up.
+    async fn give_up_without_bytes(self: Arc<Self>, effect: Effect) {
+        let (id, fence) = (effect.id, effect.record.fence);
+        let mut settlement = Settlement::new(
+            Outcome::NotSent {
+                why: NotSent::Payload,
+            },
+            Next::Exhausted,
+        );
+        settlement.said.error = Some("the event's payload is no longer kept".to_owned());
+        let ended = match self.store.advance(id, fence, Move::Start(None)).await {
+            Ok(started) if matches!(started.moved, Moved::Done(_)) => {
+                self.store
+                    .advance(id, fence, Move::Settle(settlement))
+                    .await
+            }
+            other => other,
+        };
+        match ended {
+            Ok(advanced) => {
+                tracing::warn!(effect = %id, event = %effect.event, "an effect is given up: its event's payload is no longer kept");
+                self.opened(&advanced);
+            }
+            Err(error) => {
+                tracing::debug!(%error, effect = %id, "it is looked at again when its lease ends");
+            }
         }
     }
 

@@ -45,7 +45,7 @@ impl Reach {
 /// There is no connection, so nothing was sent.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{text}")]
-pub(super) struct Unconnected {
+pub(crate) struct Unconnected {
     pub(super) why: NotSent,
     /// For people, short.
     pub(super) text: String,
@@ -63,7 +63,7 @@ type Opening<T> = Pin<Box<dyn Future<Output = Result<T, Unconnected>> + Send>>;
 
 /// Opens TCP connections to addresses that its reach allows.
 #[derive(Clone)]
-pub(super) struct Tcp {
+pub(crate) struct Tcp {
     resolver: Arc<Remembering>,
     reach: Reach,
     timeout: Duration,
@@ -151,7 +151,7 @@ pub(super) fn no_connection_within(time: Duration) -> Unconnected {
 }
 
 /// A length of time for people: `10 s`, `200 ms`.
-pub(super) fn length(time: Duration) -> String {
+pub(crate) fn length(time: Duration) -> String {
     match time.as_millis() {
         millis if millis % 1_000 == 0 => format!("{} s", millis / 1_000),
         millis => format!("{millis} ms"),
@@ -174,13 +174,13 @@ impl Service<Uri> for Tcp {
 
 /// Opens connections, encrypted where the URL says `https`, all within one time limit.
 #[derive(Clone)]
-pub(super) struct Connector {
+pub(crate) struct Connector {
     https: HttpsConnector<Tcp>,
     timeout: Duration,
 }
 
 impl Connector {
-    pub(super) fn new(
+    pub(crate) fn new(
         resolver: Arc<Remembering>,
         reach: Reach,
         tls: Arc<ClientConfig>,
@@ -241,7 +241,7 @@ fn tls_failed(error: &(dyn std::error::Error + 'static)) -> Unconnected {
 }
 
 /// TLS as a client: the roots that browsers trust and `extra` ones, HTTP/2 where the receiver speaks it.
-pub(super) fn tls(extra: Vec<CertificateDer<'static>>) -> Result<Arc<ClientConfig>, rustls::Error> {
+pub(crate) fn tls(extra: Vec<CertificateDer<'static>>) -> Result<Arc<ClientConfig>, rustls::Error> {
     let mut roots = RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
     for root in extra {
         roots.add(root)?;

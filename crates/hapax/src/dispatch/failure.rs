@@ -13,7 +13,7 @@ use super::connect::Unconnected;
 
 /// Had the request been given a connection when it failed?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Connection {
+pub(crate) enum Connection {
     /// No.
     None,
     /// Yes: bytes may have left.
@@ -22,7 +22,7 @@ pub(super) enum Connection {
 
 /// Why there is no answer.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(crate) enum Failure {
     /// The connection was gone before it took the request: nothing was written, another may be tried at once.
     Untouched,
     /// There will be no answer.
@@ -55,7 +55,7 @@ pub(super) fn lost(why: Lost, text: impl Into<String>) -> Failure {
 }
 
 /// What hyper's error proves.
-pub(super) fn of(error: &legacy::Error, connection: Connection) -> Failure {
+pub(crate) fn of(error: &legacy::Error, connection: Connection) -> Failure {
     if let Some(unconnected) = find::<Unconnected>(error) {
         return unconnected.clone().into();
     }

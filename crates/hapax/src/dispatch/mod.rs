@@ -23,7 +23,7 @@ pub mod connect;
 pub mod dispatcher;
 mod drift;
 pub mod envelope;
-mod failure;
+pub(crate) mod failure;
 pub mod job;
 mod keeping;
 pub mod lane;

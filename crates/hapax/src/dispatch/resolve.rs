@@ -42,13 +42,13 @@ struct Entry {
 
 /// A resolver that remembers. It speeds up the way to an address and decides nothing: whoever opens a connection
 /// asks again whether it may.
-pub(super) struct Remembering {
+pub(crate) struct Remembering {
     inner: Arc<dyn Resolve>,
     known: Mutex<HashMap<String, Entry>>,
 }
 
 impl Remembering {
-    pub(super) fn new(inner: Arc<dyn Resolve>) -> Remembering {
+    pub(crate) fn new(inner: Arc<dyn Resolve>) -> Remembering {
         Remembering {
             inner,
             known: Mutex::default(),

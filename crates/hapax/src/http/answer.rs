@@ -89,6 +89,14 @@ problems! {
     NOT_YOURS = CONFLICT, "H0320", "an effect of this name is not for your own code";
     /// Nothing to cancel.
     NOT_RUNNING = CONFLICT, "H0321", "the replay is not running any more";
+    /// Where the key stands is known.
+    KEY_NOT_UNKNOWN = CONFLICT, "H0340", "what became of the request with this key is known; there is nothing to resolve";
+    /// Nothing to seal with.
+    NO_VAULT_KEY = CONFLICT, "H0323", "no vault key is configured, and secrets are not stored without one";
+    /// The provider does not choose its secret.
+    NO_OFFER = CONFLICT, "H0324", "this source's provider offers no secret: write it into the config";
+    /// A database server has better tools.
+    NO_BACKUP = CONFLICT, "H0414", "this store is in PostgreSQL: back it up with pg_dump or continuous archiving";
     /// No place for another stream.
     TOO_MANY_LISTENERS = SERVICE_UNAVAILABLE, "H0322", "too many listen to live events; end a stream, or try again later";
 }

@@ -15,7 +15,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tower::ServiceExt;
 
 use super::intake::{Intake, PREFIX};
@@ -25,9 +25,9 @@ use crate::metrics::Metrics;
 /// A request head larger than this is refused: no provider's signatures come near it.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// How long requests under way may take to finish at the end.
-const LAST_REQUESTS: Duration = Duration::from_secs(25);
+pub const LAST_REQUESTS: Duration = Duration::from_secs(25);
 /// How long an answer may lie unread, in milliseconds.
-const UNREAD_MS_MAX: u32 = 30_000;
+pub const UNREAD_MS_MAX: u32 = 30_000;
 /// After an accept that failed for want of file descriptors: long enough for some to be freed.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 
@@ -44,7 +44,7 @@ pub struct Doors {
 }
 
 /// Takes connections until `stop` says so, then finishes what was taken.
-pub async fn run(listener: TcpListener, doors: Arc<Doors>, mut stop: watch::Receiver<bool>) {
+pub async fn run(listener: TcpListener, doors: Arc<Doors>, stop: watch::Receiver<bool>) {
     let permits = Arc::new(Semaphore::new(doors.limits.connections_max));
     let graceful = GracefulShutdown::new();
     let mut server = http1::Builder::new();
@@ -52,25 +52,7 @@ pub async fn run(listener: TcpListener, doors: Arc<Doors>, mut stop: watch::Rece
         .timer(TokioTimer::new())
         .header_read_timeout(doors.limits.header_timeout)
         .max_buf_size(HEAD_BYTES_MAX);
-    loop {
-        // Beyond the limit, connections wait in the kernel's queue: no memory, no task.
-        let permit = tokio::select! {
-            permit = permits.clone().acquire_owned() => permit,
-            _ = stop.wait_for(|stop| *stop) => break,
-        };
-        let Ok(permit) = permit else { break };
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            _ = stop.wait_for(|stop| *stop) => break,
-        };
-        let (stream, peer) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                tracing::warn!(%error, "cannot take a connection");
-                tokio::time::sleep(ACCEPT_AGAIN).await;
-                continue;
-            }
-        };
+    accept(&listener, &permits, stop, |stream, peer, permit| {
         let connection = graceful.watch(connect(&server, stream, peer, doors.clone()));
         let metrics = doors.metrics.clone();
         tokio::spawn(async move {
@@ -80,13 +62,42 @@ pub async fn run(listener: TcpListener, doors: Arc<Doors>, mut stop: watch::Rece
             metrics.connections.dec();
             drop(permit);
         });
-    }
+    })
+    .await;
     drop(listener);
     if tokio::time::timeout(LAST_REQUESTS, graceful.shutdown())
         .await
         .is_err()
     {
         tracing::warn!("some requests did not finish in time and are cut off");
+    }
+}
+
+/// Gives each connection to `take`, with its permit, until `stop` says so.
+pub async fn accept(
+    listener: &TcpListener,
+    permits: &Arc<Semaphore>,
+    mut stop: watch::Receiver<bool>,
+    mut take: impl FnMut(TcpStream, SocketAddr, OwnedSemaphorePermit),
+) {
+    loop {
+        // Beyond the limit, connections wait in the kernel's queue: no memory, no task.
+        let permit = tokio::select! {
+            permit = permits.clone().acquire_owned() => permit,
+            _ = stop.wait_for(|stop| *stop) => return,
+        };
+        let Ok(permit) = permit else { return };
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = stop.wait_for(|stop| *stop) => return,
+        };
+        match accepted {
+            Ok((stream, peer)) => take(stream, peer, permit),
+            Err(error) => {
+                tracing::warn!(%error, "cannot take a connection");
+                tokio::time::sleep(ACCEPT_AGAIN).await;
+            }
+        }
     }
 }
 

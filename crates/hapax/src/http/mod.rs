@@ -5,13 +5,14 @@
 //! - [`intake`]: `/in/{source}`, one bare service in front of the router
 //! - [`api`]: what stands under `/api/v1`
 //! - [`auth`]: who may ask
-//! - [`answer`]: answers and problems
+//! - [`answer`]: answers and problems; [`gateway`]: what a guard says itself
 //!
 //! **Invariant**: a 2xx to a provider is written only after the store said that the event is durable (A1).
 
 pub mod answer;
 pub mod api;
 pub mod auth;
+pub mod gateway;
 pub mod intake;
 pub mod listen;
 pub mod serve;

@@ -1,11 +1,11 @@
 //! Start, reload, stop.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context;
 use hapax_ledger::time::Span;
 use hapax_store::Store;
+use hapax_store::nouns::Migrated;
 use hapax_store::postgres::{self, PostgresStore};
 use hapax_store::sqlite::{DiskLimits, Options, SqliteStore};
 use tokio::net::TcpListener;
@@ -19,26 +19,21 @@ use super::listen::{self, Doors};
 use crate::alert::{self, Alerts};
 use crate::config::{Config, Limits, Problems, StoreTarget};
 use crate::dispatch::{Dispatcher, Parts, Sender, Settings, Targets};
+use crate::guard::sweep::Sweep;
+use crate::guard::{self, Guards};
 use crate::inbox::Inbox;
 use crate::inbox::receive::Sources;
 use crate::metrics::Metrics;
 use crate::operate::Operator;
 use crate::operate::replays::Replays;
 use crate::operate::tokens::Tokens;
+use crate::operate::upkeep::Upkeep;
+use crate::secrets::Safe;
+use crate::secrets::offered::{self, Offered};
 use crate::{clock, entropy};
-
-/// How often the reaper goes round.
-const REAP_EVERY: Duration = Duration::from_secs(15 * 60);
-/// A pause between two steps of the reaper, so that it takes little of the writer's time.
-const REAP_PAUSE: Duration = Duration::from_millis(20);
 
 /// Files that the store and the rest of the program may have open beside connections.
 const FILES_OF_OUR_OWN: u64 = 512;
-/// The cross-check reads every row: once a day, and first when the server has settled in.
-const CROSS_CHECK_ROUNDS: u32 = 96;
-/// After an hour.
-const CROSS_CHECK_FIRST: u32 = 4;
-
 /// Reads the config again.
 pub type Reload = Box<dyn Fn() -> Result<Config, Problems> + Send + Sync>;
 
@@ -62,13 +57,22 @@ pub async fn run(config: Config, reload: Reload) -> anyhow::Result<()> {
         server.doors.clone(),
         stopping.clone(),
     ));
-    let reaping = tokio::spawn(reap(
-        store.clone(),
-        server.metrics.clone(),
-        stopping.clone(),
-    ));
+    let guarding = tokio::spawn(server.api.guards.clone().run(stopping.clone()));
+    let sweep = Sweep::new(
+        server.api.guards.clone(),
+        Sender::new(Settings::default())?.into(),
+    );
+    let sweeping = tokio::spawn(sweep.run(stopping.clone()));
+    let upkeep = server.api.upkeep.clone();
+    let reaping = tokio::spawn(upkeep.run(server.metrics.clone(), stopping.clone()));
     let knowing = tokio::spawn(server.api.tokens.clone().run(stopping.clone()));
     let replaying = tokio::spawn(server.api.replays.clone().run(stopping.clone()));
+    let sealing = tokio::spawn(offered::run(
+        server.inbox.clone(),
+        server.api.safe.clone(),
+        store.clone(),
+        stopping.clone(),
+    ));
     let watching = tokio::spawn(server.api.alerts.clone().run(stopping.clone()));
     let (stop_sending, stop_soon) = watch::channel(false);
     let dispatching = tokio::spawn(server.dispatcher.clone().run(stop_soon));
@@ -77,8 +81,11 @@ pub async fn run(config: Config, reload: Reload) -> anyhow::Result<()> {
     stop.send_replace(true);
     server.api.live.end();
     serving.await?;
+    guarding.await?;
+    sweeping.await?;
     reaping.await?;
     knowing.await?;
+    sealing.await?;
     replaying.await?;
     watching.await?;
     // Last: what was accepted until now may still go out from memory.
@@ -126,16 +133,27 @@ pub async fn open(target: &StoreTarget) -> anyhow::Result<Arc<dyn Store>> {
             Ok(Arc::new(store))
         }
         StoreTarget::Postgres(url) => {
-            let options = postgres::Options {
-                url: url.clone(),
-                new_store_id: entropy::bytes(),
-                entropy: Arc::new(|| u64::from_be_bytes(entropy::bytes())),
-                root_certificates: None,
-                commit_wait: postgres::COMMIT_WAIT,
-                clock: None,
-            };
-            Ok(Arc::new(PostgresStore::open(options).await?))
+            Ok(Arc::new(PostgresStore::open(postgres_options(url)).await?))
         }
+    }
+}
+
+/// Brings a PostgreSQL store to the shape that this version needs.
+///
+/// # Errors
+/// If it cannot be reached, or was made by another version.
+pub async fn migrate(url: &str) -> anyhow::Result<Migrated> {
+    Ok(PostgresStore::migrate(&postgres_options(url)).await?)
+}
+
+fn postgres_options(url: &str) -> postgres::Options {
+    postgres::Options {
+        url: url.to_owned(),
+        new_store_id: entropy::bytes(),
+        entropy: Arc::new(|| u64::from_be_bytes(entropy::bytes())),
+        root_certificates: None,
+        commit_wait: postgres::COMMIT_WAIT,
+        clock: None,
     }
 }
 
@@ -177,8 +195,11 @@ impl Server {
     /// Sets a server up over a store.
     pub async fn new(config: Config, store: Arc<dyn Store>) -> anyhow::Result<Server> {
         let token_hash = admin_token(&config, &*store).await?;
+        let safe = Arc::new(Safe::open(&config, &*store).await?);
+        let offered = Arc::new(Offered::new(store.clone(), safe.clone()));
         let metrics = Arc::new(Metrics::default());
         let targets = Targets::new(&config.sent(), &config.sources, store.shards());
+        let guards = guards(&config, &store, &metrics, &safe).await?;
         let running = Running {
             listen: config.listen,
             store: config.store,
@@ -192,18 +213,15 @@ impl Server {
             lease: lease(&config.limits),
         });
         let sources = Sources::new(config.sources, &config.effects, config.public_url);
-        metrics.prepare(
-            sources
-                .all()
-                .into_iter()
-                .map(|source| source.name().clone()),
-        );
+        prepare(&metrics, &sources);
         let inbox = Arc::new(Inbox::new(
             sources,
             store.clone(),
             dispatcher.clone(),
+            offered.clone(),
             metrics.clone(),
         ));
+        inbox.learn().await?;
         let alerts = Arc::new(Alerts::new(alert::Parts {
             store: store.clone(),
             inbox: inbox.clone(),
@@ -211,17 +229,18 @@ impl Server {
             metrics: metrics.clone(),
             config: config.alerts,
         }));
-        let tokens = Arc::new(Tokens::new(store.clone(), token_hash));
-        if let Err(error) = tokens.refresh().await {
-            tracing::warn!(%error, "tokens could not be read; until they are, only the admin token counts");
-        }
+        let tokens = tokens(&store, token_hash).await;
         let operator = Operator::new(store.clone(), inbox.clone(), dispatcher.clone());
         let api = Api {
             replays: Arc::new(Replays::new(store.clone(), operator.clone())),
+            upkeep: Arc::new(Upkeep::new(store.clone())),
             operator,
             store,
             inbox: inbox.clone(),
             tokens,
+            guards,
+            safe,
+            offered,
             alerts,
             live: Arc::default(),
             metrics: metrics.clone(),
@@ -264,6 +283,20 @@ impl Server {
         let restart_needed = config.listen != self.running.listen
             || config.store != self.running.store
             || config.limits != self.doors.limits;
+        if let Err(error) = self.api.safe.reload(&config, &*self.api.store).await {
+            tracing::error!(%error, "the new vault key is refused; the one before stays");
+        }
+        let guards_wait = self
+            .api
+            .guards
+            .reload(&config.guards)
+            .unwrap_or_else(|error| {
+                tracing::error!(
+                    error = format!("{error:#}"),
+                    "the guards could not be changed; they stay as they were"
+                );
+                true
+            });
         if config.admin_token.is_some() {
             match admin_token(&config, &*self.api.store).await {
                 Ok(hash) => self.api.tokens.set_admin(hash),
@@ -278,21 +311,49 @@ impl Server {
             self.api.store.shards(),
         ));
         let sources = Sources::new(config.sources, &config.effects, config.public_url);
-        self.metrics.prepare(
-            sources
-                .all()
-                .into_iter()
-                .map(|source| source.name().clone()),
-        );
+        prepare(&self.metrics, &sources);
         self.inbox.reload(sources);
         self.api.alerts.reload(config.alerts);
-        match restart_needed {
+        match restart_needed || guards_wait {
             true => tracing::warn!(
-                "the new config is in force, but for `listen`, `store` and `[limits]`: these change with a restart"
+                "the new config is in force, but for `listen`, `store`, `[limits]` and guards that come, go or move: these change with a restart"
             ),
             false => tracing::info!("the new config is in force"),
         }
     }
+}
+
+/// Every source is counted from the start, so that a zero is seen as one.
+fn prepare(metrics: &Metrics, sources: &Sources) {
+    let sources = sources.all().into_iter();
+    metrics.prepare(sources.map(|source| source.name().clone()));
+}
+
+/// Sets the guards up.
+async fn guards(
+    config: &Config,
+    store: &Arc<dyn Store>,
+    metrics: &Arc<Metrics>,
+    safe: &Arc<Safe>,
+) -> anyhow::Result<Arc<Guards>> {
+    let parts = guard::guards::Parts {
+        store: store.clone(),
+        safe: safe.clone(),
+        metrics: metrics.clone(),
+        node: node_name(),
+        lease: lease(&config.limits),
+        limits: config.limits.clone(),
+    };
+    Ok(Arc::new(Guards::start(&config.guards, parts).await?))
+}
+
+/// Who may ask, as far as it can be read.
+async fn tokens(store: &Arc<dyn Store>, admin: [u8; 32]) -> Arc<Tokens> {
+    let tokens = Tokens::new(store.clone(), admin);
+    if let Err(error) = tokens.refresh().await {
+        tracing::warn!(%error, "tokens could not be read; until they are, only the admin token counts");
+    }
+    Arc::new(tokens)
 }
 
 /// This process, as other nodes see it: where it runs, and a lot that no other start of it draws.
@@ -320,47 +381,4 @@ async fn admin_token(config: &Config, store: &dyn Store) -> anyhow::Result<[u8; 
         );
     }
     Ok(kept)
-}
-
-/// Goes round and deletes what has expired, and now and then looks for keys that got in twice.
-async fn reap(store: Arc<dyn Store>, metrics: Arc<Metrics>, mut stopping: watch::Receiver<bool>) {
-    let steady = clock::steady();
-    let mut rounds: u32 = 0;
-    loop {
-        // Deleting cannot be undone: a wall clock that jumped ahead of the time that has passed is not believed (I2).
-        let pause = match store.reap(clock::now().min(steady())).await {
-            Ok(reaped) if reaped.more => REAP_PAUSE,
-            Ok(_) => {
-                rounds += 1;
-                if rounds % CROSS_CHECK_ROUNDS == CROSS_CHECK_FIRST {
-                    cross_check(&*store, &metrics).await;
-                }
-                REAP_EVERY
-            }
-            Err(error) => {
-                tracing::warn!(%error, "reaping failed; trying again");
-                REAP_EVERY
-            }
-        };
-        let stop = stopping.wait_for(|stop| *stop);
-        if tokio::time::timeout(pause, stop).await.is_ok() {
-            return;
-        }
-    }
-}
-
-/// Two live events under one key would be a broken promise (B1): it is looked for, and said loudly.
-async fn cross_check(store: &dyn Store, metrics: &Metrics) {
-    match store.stats().await {
-        Ok(stats) => {
-            metrics.keys_twice(stats.keys_twice);
-            if stats.keys_twice > 0 {
-                tracing::error!(
-                    keys = stats.keys_twice,
-                    "keys are held by more than one event; please report this"
-                );
-            }
-        }
-        Err(error) => tracing::warn!(%error, "the cross-check could not be made"),
-    }
 }

@@ -10,7 +10,7 @@ use hapax_ledger::time::Time;
 use hapax_store::nouns::{Arrival, NewEvent, Proof, Receipt, Receipted};
 use hapax_store::{Store, StoreError, StoreErrorKind};
 use hapax_verify::provider::HandshakeAnswer;
-use hapax_verify::{Refusal, Request, Verified, Verifier};
+use hapax_verify::{Refusal, Request, Secret, Verified, Verifier};
 use tokio::sync::Semaphore;
 
 use super::accepts::Accepts;
@@ -21,6 +21,8 @@ use super::source::Source;
 use crate::config::{EffectConfig, SourceConfig};
 use crate::dispatch::Dispatcher;
 use crate::metrics::Metrics;
+use crate::secrets::Unusable;
+use crate::secrets::offered::Offered;
 
 /// Verifications of public-key signatures at a time; each takes tens of microseconds, on threads apart from intake.
 const SLOW_VERIFICATIONS_MAX: usize = 2;
@@ -68,6 +70,7 @@ pub struct Inbox {
     sources: ArcSwap<Sources>,
     store: Arc<dyn Store>,
     dispatcher: Dispatcher,
+    offered: Arc<Offered>,
     decoy: Verifier,
     slow: Arc<Semaphore>,
     metrics: Arc<Metrics>,
@@ -127,12 +130,14 @@ impl Inbox {
         sources: Sources,
         store: Arc<dyn Store>,
         dispatcher: Dispatcher,
+        offered: Arc<Offered>,
         metrics: Arc<Metrics>,
     ) -> Inbox {
         Inbox {
             sources: ArcSwap::from_pointee(sources),
             store,
             dispatcher,
+            offered,
             decoy: Verifier::decoy(),
             slow: Arc::new(Semaphore::new(SLOW_VERIFICATIONS_MAX)),
             metrics,
@@ -147,7 +152,24 @@ impl Inbox {
 
     /// Puts other sources in force; requests under way finish with the old ones.
     pub fn reload(&self, sources: Sources) {
+        self.teach(&sources);
         self.sources.store(Arc::new(sources));
+    }
+
+    /// Reads the secrets that were taken from providers again.
+    ///
+    /// # Errors
+    /// If they cannot be read; those read before count on.
+    pub async fn learn(&self) -> Result<(), Unusable> {
+        let learnt = self.offered.refresh().await;
+        self.teach(&self.sources());
+        learnt
+    }
+
+    fn teach(&self, sources: &Sources) {
+        for source in sources.by_name.values() {
+            source.know(&self.offered.of(source.name()));
+        }
     }
 
     /// Verifies, identifies and stores a request.
@@ -161,7 +183,7 @@ impl Inbox {
         };
         let url = sources.public_url(&request.target);
         if let Some(answer) = self.handshake(source, &request, url.as_deref()) {
-            return Verdict::Handshake(answer);
+            return self.shake(source, answer, request.at).await;
         }
         if request.method != "POST" {
             return Verdict::WrongMethod;
@@ -170,6 +192,29 @@ impl Inbox {
             Ok((request, verified)) => self.accept(source, request, verified).await,
             Err(verdict) => verdict,
         }
+    }
+
+    /// A secret that the provider offers is kept before it hears that we have it, if somebody expects one.
+    async fn shake(&self, source: &Source, answer: HandshakeAnswer, now: Time) -> Verdict {
+        let usable = |secret: &&Secret| {
+            let more = std::slice::from_ref(*secret);
+            source.config.verifier.with_more(more).is_ok()
+        };
+        let Some(secret) = answer.offered_secret.as_ref().filter(usable) else {
+            return Verdict::Handshake(answer);
+        };
+        match self.offered.take(source.name(), secret, now).await {
+            Ok(true) => {
+                tracing::info!(source = %source.name(), "took the secret that the provider offered");
+                self.teach(&self.sources());
+            }
+            // Whoever knows the URL can offer one, as often as they like.
+            Ok(false) => {
+                tracing::debug!(source = %source.name(), "a secret was offered that nobody expects");
+            }
+            Err(kind) => return Verdict::Failed(kind),
+        }
+        Verdict::Handshake(answer)
     }
 
     fn handshake(
@@ -185,7 +230,7 @@ impl Inbox {
         source
             .config
             .preset?
-            .handshake_answer(query, &view(request, url), &source.config.verifier)
+            .handshake_answer(query, &view(request, url), &source.verifier.load())
     }
 
     async fn verify(
@@ -199,8 +244,8 @@ impl Inbox {
             apart.ok_or(Verdict::Failed(StoreErrorKind::Unavailable))?
         } else {
             let outcome = source
-                .config
                 .verifier
+                .load()
                 .verify(&view(&request, url.as_deref()));
             (request, outcome)
         };
@@ -230,8 +275,8 @@ impl Inbox {
         let source = source.clone();
         let work = tokio::task::spawn_blocking(move || {
             let outcome = source
-                .config
                 .verifier
+                .load()
                 .verify(&view(&request, url.as_deref()));
             drop(permit);
             (request, outcome)

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use hapax_ledger::extract::{Fields, Slot};
 use hapax_ledger::field::Field;
 use hapax_ledger::ladder::{Ladder, ProviderId};
 use hapax_ledger::plan::EffectRule;
+use hapax_verify::{Secret, Verifier};
 
 use crate::config::{EffectConfig, SourceConfig};
 use crate::inbox::refused::Refused;
@@ -15,6 +17,8 @@ use crate::inbox::repeats::Repeats;
 pub struct Source {
     /// As configured.
     pub config: SourceConfig,
+    /// Verifies its requests: with the secrets of the config, and those that were taken from its provider since.
+    pub verifier: ArcSwap<Verifier>,
     /// Every field it asks for.
     pub fields: Fields,
     /// What identifies its events.
@@ -100,6 +104,7 @@ impl Source {
             });
         let scheme_label = scheme_label(&config);
         Source {
+            verifier: ArcSwap::from_pointee(config.verifier.clone()),
             config,
             fields,
             ladder,
@@ -117,6 +122,16 @@ impl Source {
     /// Its name.
     pub fn name(&self) -> &Arc<str> {
         &self.config.name
+    }
+
+    /// From now on these secrets count too.
+    pub fn know(&self, secrets: &[Secret]) {
+        match self.config.verifier.with_more(secrets) {
+            Ok(verifier) => self.verifier.store(Arc::new(verifier)),
+            Err(error) => {
+                tracing::error!(source = %self.name(), %error, "secrets that were taken from the provider cannot be used");
+            }
+        }
     }
 
     /// The effect of this name.

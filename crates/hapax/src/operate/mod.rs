@@ -2,17 +2,21 @@
 //!
 //! - [`operator`]: carries commands out, and tells the dispatcher what they set free
 //! - `again`: plans an event again with the current config; makes an event of a conflict
-//! - `truth`: asks the source of truth
+//! - `truth`: asks the source of truth; `difference`: how it differs from the event
+//! - [`erase`]: bytes that go at once
 //! - [`tokens`]: who may ask, from memory
 //! - [`timeline`]: what happened to an event, told from what is kept; `timeline_text`: its sentences
 //! - [`replays`]: carries replays of many events on
 //! - [`follow`]: every event that is accepted from a moment on
+//! - [`upkeep`]: deleting what has expired
 //! - [`ids`]: ids of what operators make
 //!
 //! **Invariant**: what changes something goes through [`hapax_store::Store::command`] or [`hapax_store::Catalog`], which write
 //! the audit record in the same transaction (J1).
 
 mod again;
+mod difference;
+pub mod erase;
 pub mod follow;
 pub mod ids;
 pub mod operator;
@@ -21,5 +25,6 @@ pub mod timeline;
 mod timeline_text;
 pub mod tokens;
 mod truth;
+pub mod upkeep;
 
 pub use operator::{Granted, Operator, Terms, Wish};

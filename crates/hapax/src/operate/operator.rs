@@ -42,6 +42,8 @@ pub enum Wish {
     Release,
     /// Let it come to nothing.
     Dismiss,
+    /// Delete its bytes at once.
+    Erase,
     /// The other body of this delivery means nothing.
     Acknowledge(u32),
     /// The other body of this delivery is an event of its own.
@@ -96,6 +98,10 @@ impl Operator {
             inbox,
             dispatcher,
         }
+    }
+
+    pub(super) fn store(&self) -> &dyn Store {
+        &*self.store
     }
 
     /// The verdict on an action; `None` if there is no such event.
@@ -167,6 +173,7 @@ impl Operator {
             Wish::Replay { force } => Decision::Replay { force },
             Wish::Resolve(effect, resolution) => Decision::Resolve { effect, resolution },
             Wish::Dismiss => Decision::Dismiss,
+            Wish::Erase => Decision::Erase,
             Wish::Acknowledge(delivery) => Decision::Acknowledge { delivery },
             Wish::Reconcile | Wish::Release | Wish::Promote(_) => {
                 let Some(detail) = self.store.event(event).await? else {

@@ -8,6 +8,7 @@ use hapax_store::nouns::{
 };
 use serde_json::{Value, json};
 
+use super::difference::{self, difference};
 use super::timeline_text as text;
 
 /// One entry.
@@ -88,6 +89,21 @@ pub fn timeline(
         .map_or(event.event.received_at, |entry| entry.at);
     entries.push(status(event, last));
     entries
+}
+
+/// Says of each reconciliation how the source of truth differed from the event. `id` is where the object's id stands in its body.
+pub fn add_differences(entries: &mut [Entry], runs: &[Run], body: &[u8], id: Option<&str>) {
+    for run in runs {
+        let snapshot = run.snapshot.as_ref();
+        let found = snapshot.and_then(|snapshot| difference(body, id, snapshot));
+        let run = Value::from(run.id.to_string());
+        let mut told = entries.iter_mut();
+        let entry = told.find(|entry| entry.detail.get("runId") == Some(&run));
+        if let (Some(entry), Some(found)) = (entry, found) {
+            entry.text = format!("{}. {}", entry.text, difference::sentence(&found));
+            entry.detail["difference"] = difference::detail(&found);
+        }
+    }
 }
 
 fn makes_a_run(action: &str) -> bool {

@@ -101,6 +101,9 @@ pub(super) fn decision(record: &AuditRecord, about: Option<&Effect>) -> String {
         "effect.resolve" => format!("{about} resolved by hand"),
         "event.release" => "Released from review".to_owned(),
         "event.dismiss" => "Dismissed: nothing more is sent".to_owned(),
+        "event.erase" => {
+            "Erased: payload, other bodies, snapshots and answers are deleted".to_owned()
+        }
         "conflict.acknowledge" => "Conflict acknowledged: it means nothing".to_owned(),
         "conflict.promote" => "Conflict promoted to an event of its own".to_owned(),
         other => format!("{other} of {about}"),

@@ -148,10 +148,6 @@ fn the_server_s_settings() {
         says(&format!("{text}\n{quiet}"), &[want]);
     }
     says(
-        &format!("{quiet}[[guard]]\nname = \"x\""),
-        &["H0121 6:3 `[[guard]]` is not supported by this version"],
-    );
-    says(
         "[source]\nname = \"a\"",
         &[
             "H0103 1:1 `source` is a table; it has to be a list of tables",

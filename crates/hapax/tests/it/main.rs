@@ -15,6 +15,7 @@ mod config_secrets;
 mod effects;
 mod errors;
 mod faults;
+mod guard;
 mod guide;
 mod inbox;
 mod operate;

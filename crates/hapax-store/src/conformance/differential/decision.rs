@@ -61,6 +61,7 @@ pub(super) enum DecisionSketch {
         effects: Vec<EffectSketch>,
     },
     Dismiss,
+    Erase,
     Acknowledge {
         delivery: u32,
     },
@@ -89,6 +90,7 @@ fn decision() -> impl Strategy<Value = DecisionSketch> {
             .prop_map(|(nth, resolution)| DecisionSketch::Resolve { nth, resolution }),
         3 => planned().prop_map(|effects| DecisionSketch::Release { effects }),
         2 => Just(DecisionSketch::Dismiss),
+        1 => Just(DecisionSketch::Erase),
         2 => (0..4u32).prop_map(|delivery| DecisionSketch::Acknowledge { delivery }),
         2 => (0..4u32, planned())
             .prop_map(|(delivery, effects)| DecisionSketch::Promote { delivery, effects }),

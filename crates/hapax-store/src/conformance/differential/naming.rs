@@ -1,7 +1,7 @@
 //! The store's ids in what it says of events, verdicts and claims, as the model would name them.
 
 use hapax_ledger::effect::EffectState;
-use hapax_ledger::id::{EffectId, EventId, RunId};
+use hapax_ledger::id::{EffectId, EventId, KeyId, RunId};
 use hapax_ledger::lease::Fence;
 use hapax_ledger::order::{Gate, OrderVerdict, ReviewWhy};
 use hapax_ledger::verdict::Verdict;
@@ -55,7 +55,11 @@ impl Pair {
     pub(super) fn named_text(&self, text: &str) -> String {
         let mut named = String::new();
         let mut rest = text;
-        while let Some(start) = rest.find("eff_").into_iter().chain(rest.find("evt_")).min() {
+        while let Some(start) = ["eff_", "evt_", "key_"]
+            .into_iter()
+            .filter_map(|prefix| rest.find(prefix))
+            .min()
+        {
             named.push_str(&rest[..start]);
             let end = (start + ID_LETTERS).min(rest.len());
             let id = &rest[start..end];
@@ -63,7 +67,9 @@ impl Pair {
             let effect = id
                 .parse::<EffectId>()
                 .map(|id| self.effects.id(id).to_string());
-            named.push_str(&event.or(effect).unwrap_or_else(|_| id.to_owned()));
+            let key = id.parse::<KeyId>().map(|id| self.keys.id(id).to_string());
+            let known = event.or(effect).or(key);
+            named.push_str(&known.unwrap_or_else(|_| id.to_owned()));
             rest = &rest[end..];
         }
         named.push_str(rest);

@@ -71,6 +71,7 @@ impl Pair {
                 }
                 DecisionSketch::Retry
                 | DecisionSketch::Replay { .. }
+                | DecisionSketch::Erase
                 | DecisionSketch::Reconcile => true,
             });
             if fits {
@@ -179,6 +180,7 @@ impl Pair {
                 effects: new_effects(effects, now),
             }),
             DecisionSketch::Dismiss => both(Decision::Dismiss),
+            DecisionSketch::Erase => both(Decision::Erase),
             DecisionSketch::Acknowledge { delivery } => both(Decision::Acknowledge {
                 delivery: self.conflict(on.1, *delivery).await,
             }),

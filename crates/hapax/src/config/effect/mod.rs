@@ -14,7 +14,7 @@ pub(super) mod raw;
 pub(super) mod request;
 mod resolve;
 mod resolved;
-mod settings;
+pub(super) mod settings;
 mod together;
 mod url;
 

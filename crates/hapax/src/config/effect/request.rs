@@ -33,7 +33,11 @@ pub(in crate::config) fn url(scan: &Scan<'_>, field: &str, text: &Text) -> Optio
 }
 
 /// A URL with places.
-pub(super) fn template(scan: &Scan<'_>, field: &str, text: &Text) -> Option<UrlTemplate> {
+pub(in crate::config) fn template(
+    scan: &Scan<'_>,
+    field: &str,
+    text: &Text,
+) -> Option<UrlTemplate> {
     let parsed = UrlTemplate::parse(&text.value);
     parsed.map_err(|bad| refuse(scan, field, text, &bad)).ok()
 }

@@ -52,7 +52,7 @@ pub(in crate::config) fn on_duplicate_of_failed(
 }
 
 /// One of the words that a field takes.
-pub(super) fn word<T: Copy>(
+pub(in crate::config) fn word<T: Copy>(
     scan: &Scan<'_>,
     field: &str,
     text: Option<&Text>,

@@ -137,7 +137,7 @@ pub async fn resolve(
     }
 }
 
-async fn on_event(
+pub(super) async fn on_event(
     State(api): State<Api>,
     Path(id): Path<String>,
     posted: Posted,
@@ -178,7 +178,11 @@ async fn carry_out(api: &Api, event: EventId, wish: Wish, terms: Terms) -> Answe
         (Wish::Retry | Wish::Replay { .. } | Wish::Reconcile, false) => StatusCode::ACCEPTED,
         _ => StatusCode::OK,
     };
-    said(api.operator.grant(event, wish, terms).await, status)
+    let granted = match wish {
+        Wish::Erase => api.operator.erase(event, terms).await,
+        wish => api.operator.grant(event, wish, terms).await,
+    };
+    said(granted, status)
 }
 
 fn said(granted: Result<Granted, StoreError>, status: StatusCode) -> Answer {

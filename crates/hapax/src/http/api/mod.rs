@@ -5,15 +5,17 @@
 //! - [`live`]: events as they are accepted
 //! - [`verdict`]: what would happen if somebody acted now
 //! - [`timeline`]: what happened
-//! - [`act`]: what operators decide
+//! - [`act`]: what operators decide; [`erase`]: bytes that go at once
 //! - [`replay`]: replays of many events
 //! - [`own`]: the ledger for the user's own code
+//! - [`guard`]: keys of guarded requests
 //! - [`alert`]: what somebody should look at
-//! - [`token`]: API tokens; [`audit`]: who decided what
+//! - [`token`]: API tokens; [`audit`]: who decided what; [`secret`]: secrets that providers choose
 //! - [`source`]: sources and what they refused; [`keys`]: what the ledger tells about their keys
 //! - `list`: what lists look like
 //! - [`posted`]: requests that change something; `body`: their JSON, read strictly
 //! - [`describe`]: what the API says about itself, as OpenAPI
+//! - [`store`]: how full it is, what has expired, a copy of it
 //! - [`ops`]: `/healthz`, `/readyz`, `/metrics`
 
 pub mod act;
@@ -22,7 +24,9 @@ pub mod audit;
 mod body;
 pub mod describe;
 pub mod effect;
+pub mod erase;
 pub mod event;
+pub mod guard;
 pub mod keys;
 pub mod list;
 pub mod live;
@@ -32,7 +36,9 @@ pub mod posted;
 mod progress;
 pub mod replay;
 mod run;
+pub mod secret;
 pub mod source;
+pub mod store;
 pub mod timeline;
 pub mod token;
 pub mod verdict;
@@ -51,11 +57,15 @@ use self::live::Live;
 use super::answer::{self, problem};
 use super::auth;
 use crate::alert::Alerts;
+use crate::guard::Guards;
 use crate::inbox::Inbox;
 use crate::metrics::Metrics;
 use crate::operate::Operator;
 use crate::operate::replays::Replays;
 use crate::operate::tokens::Tokens;
+use crate::operate::upkeep::Upkeep;
+use crate::secrets::Safe;
+use crate::secrets::offered::Offered;
 
 /// Where the API stands.
 const UNDER: &str = "/api/v1";
@@ -73,6 +83,14 @@ pub struct Api {
     pub replays: Arc<Replays>,
     /// Who may ask.
     pub tokens: Arc<Tokens>,
+    /// The guards.
+    pub guards: Arc<Guards>,
+    /// Deletes what has expired.
+    pub upkeep: Arc<Upkeep>,
+    /// Seals secrets.
+    pub safe: Arc<Safe>,
+    /// Secrets that providers choose.
+    pub offered: Arc<Offered>,
     /// What somebody should look at.
     pub alerts: Arc<Alerts>,
     /// Those who listen.
@@ -130,6 +148,9 @@ fn ledger() -> OpenApiRouter<Api> {
         .routes(routes!(replay::list, replay::start))
         .routes(routes!(replay::show))
         .routes(routes!(replay::cancel))
+        .routes(routes!(guard::list))
+        .routes(routes!(guard::show))
+        .routes(routes!(guard::resolve))
         .routes(routes!(alert::list))
         .routes(routes!(source::list))
         .routes(routes!(keys::audit))
@@ -144,6 +165,14 @@ fn admins() -> OpenApiRouter<Api> {
         .routes(routes!(token::list, token::create))
         .routes(routes!(token::revoke))
         .routes(routes!(audit::list))
+        .routes(routes!(erase::event))
+        .routes(routes!(erase::entity))
+        .routes(routes!(store::stats))
+        .routes(routes!(store::prune))
+        .routes(routes!(store::backup))
+        .routes(routes!(secret::list))
+        .routes(routes!(secret::expect))
+        .routes(routes!(secret::drop_one))
         .route_layer(middleware::from_fn(auth::admins_only));
     document::guard(router.get_openapi_mut(), |_| Role::Admin);
     router

@@ -39,6 +39,7 @@ pub(super) const FENCE_MAX: u64 = (1 << 53) - 1;
 /// How long an event is kept that exists only because of a claim: as long as those of a source that says nothing.
 const KEEP: Keep = Keep {
     payload: Span::from_days(30),
+    ledger: Span::from_days(90),
     identity: Span::from_days(90),
     retry_window: Span::from_days(7),
 };

@@ -24,6 +24,7 @@ struct SourceBody {
     retry_window_seconds: i64,
     identity_window_seconds: i64,
     payload_window_seconds: i64,
+    ledger_window_seconds: i64,
     accepted: u64,
     duplicates: u64,
     failed_validation: u64,
@@ -65,6 +66,7 @@ fn to_body(api: &Api, source: &Source) -> SourceBody {
         retry_window_seconds: keep.retry_window.secs_ceil(),
         identity_window_seconds: keep.identity.secs_ceil(),
         payload_window_seconds: keep.payload.secs_ceil(),
+        ledger_window_seconds: keep.ledger.secs_ceil(),
         accepted,
         duplicates,
         failed_validation,
@@ -107,7 +109,7 @@ fn explain(source: &Source, request: &RefusedRequest, url: Option<&str>) -> Refu
     let cause = match request.body {
         // Without the body nothing more can be said than what failed.
         None => None,
-        Some(_) => hapax_verify::explain(&source.config.verifier, &view)
+        Some(_) => hapax_verify::explain(&source.verifier.load(), &view)
             .causes
             .into_iter()
             .next(),

@@ -2,9 +2,10 @@
 
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
+use hapax_ledger::field::Field;
 use hapax_ledger::id::EventId;
 use hapax_store::StoreError;
-use hapax_store::nouns::{AuditFilter, AuditRecord, PAGE_MAX, Page, PageFrom};
+use hapax_store::nouns::{AuditFilter, AuditRecord, PAGE_MAX, Page, PageFrom, PayloadAnswer};
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::Value;
@@ -16,7 +17,7 @@ use super::event::unavailable;
 use super::list::DataBody;
 use crate::clock::text as time_text;
 use crate::http::answer::{self, problem};
-use crate::operate::timeline::{Entry, timeline};
+use crate::operate::timeline::{Entry, add_differences, timeline};
 
 /// Effects whose attempts are read for one answer.
 const EFFECTS_READ_MAX: usize = 64;
@@ -63,7 +64,19 @@ async fn read(api: &Api, id: EventId) -> Result<Option<Vec<Entry>>, StoreError> 
         effects.extend(api.store.effect(effect.id).await?);
     }
     let audit = decisions(api, id).await?;
-    Ok(Some(timeline(&detail, &effects, &audit)))
+    let mut entries = timeline(&detail, &effects, &audit);
+    if detail.runs.iter().any(|run| run.snapshot.is_some())
+        && let PayloadAnswer::Kept(payload) = api.store.payload(id).await?
+    {
+        let sources = api.inbox.sources();
+        let config = sources
+            .get(&detail.event.source)
+            .map(|source| &source.config);
+        let field = config.and_then(|config| config.object_id.as_ref().or(config.entity.as_ref()));
+        let field = field.filter(|field| !field.is_header()).map(Field::text);
+        add_differences(&mut entries, &detail.runs, &payload.body, field);
+    }
+    Ok(Some(entries))
 }
 
 /// What was decided about an event.

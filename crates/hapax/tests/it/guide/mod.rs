@@ -23,6 +23,21 @@ fn after_an_incident() {
     check("after-an-incident.md");
 }
 
+#[test]
+fn guard_an_api() {
+    check("guard-an-api.md");
+}
+
+#[test]
+fn retention_and_erasure() {
+    check("retention-and-erasure.md");
+}
+
+#[test]
+fn secrets() {
+    check("secrets.md");
+}
+
 /// Runs the session of a page from its first command to its last.
 #[track_caller]
 fn check(name: &str) {

@@ -2,7 +2,7 @@
 //! times are as long as the real ones, so that tables stay tables: ids are numbered as they come, and every time is the same.
 
 /// What the letters of an id stand behind.
-const PREFIXES: [&str; 4] = ["evt_", "eff_", "run_", "aud_"];
+const PREFIXES: [&str; 5] = ["evt_", "eff_", "run_", "aud_", "key_"];
 /// Letters of an id.
 const ID_LETTERS: usize = 26;
 /// What an example's letters begin with.

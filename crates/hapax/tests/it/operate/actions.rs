@@ -263,6 +263,18 @@ fn a_reconcile_sends_converging_effects_with_the_truth() {
         let run = &scene.event(&id)["runs"][1];
         assert_eq!(run["kind"], "reconcile");
         assert_eq!(run["snapshot"], "{\"paid\":true}");
+        let path = format!("/api/v1/event/{id}/timeline");
+        let told = scene.server.get(&path).json();
+        let mut entries = told["data"].as_array().expect("a list").iter();
+        let entry = entries.find(|entry| entry["detail"]["difference"].is_array());
+        let entry = entry.expect("the difference is told");
+        let difference = json!([
+            {"path": "id", "event": "\"in_1\"", "snapshot": null},
+            {"path": "paid", "event": null, "snapshot": "true"},
+        ]);
+        assert_eq!(entry["detail"]["difference"], difference);
+        let text = entry["text"].as_str().expect("a text");
+        assert!(text.ends_with("paid was nothing, is true"), "{text}");
 
         let other = Scene::new(crate::effects::scene::SQLITE, &effects);
         let id = other.send("evt_1", "invoice.paid", &json!({"id": "in_1"}));

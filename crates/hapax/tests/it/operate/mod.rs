@@ -1,21 +1,26 @@
 //! What operators do, over real HTTP: who may, what they are told first, what is done, and what is recorded of it.
 //!
-//! - [`tokens`]: tokens and roles
+//! - [`tokens`]: tokens and roles; [`secrets`]: secrets at rest; [`canaries`]: found nowhere
 //! - [`actions`]: retry, replay, resolve, reconcile; refused ones; the same request twice
 //! - [`reviews`]: events that wait for a person, and conflicts
 //! - [`timeline`]: what happened, told in order
 //! - [`bulk`]: replays of many events, also over a restart
+//! - [`erase`]: bytes that go at once; [`audit`]: a log that somebody changed
 //! - [`own`]: the ledger for the user's own code; [`handlers`]: the examples that use it
 //! - [`alerts`]: what somebody should look at
 //! - [`live`]: events as they are accepted, on [`follow`]; [`listen`]: the same at a local URL
 //! - [`keys`]: what the ledger tells about keys
 //! - [`openapi`]: what the API says about itself
+//! - [`mod@store`]: upkeep of the store
 //! - [`cli`]: the same at a prompt
 
 mod actions;
 mod alerts;
+mod audit;
 mod bulk;
+mod canaries;
 mod cli;
+mod erase;
 mod follow;
 mod handlers;
 mod keys;
@@ -24,5 +29,7 @@ mod live;
 mod openapi;
 mod own;
 mod reviews;
+mod secrets;
+mod store;
 mod timeline;
 mod tokens;

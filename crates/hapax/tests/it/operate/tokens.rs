@@ -110,7 +110,7 @@ fn a_token_says_when_it_was_last_used() {
 }
 
 /// Method, path, and the least role that is not refused.
-const ROUTES: [(&str, &str, &str); 24] = [
+const ROUTES: [(&str, &str, &str); 32] = [
     ("GET", "/event", "viewer"),
     ("GET", "/event/evt_x", "viewer"),
     ("GET", "/event/evt_x/body", "viewer"),
@@ -135,6 +135,14 @@ const ROUTES: [(&str, &str, &str); 24] = [
     ("POST", "/token", "admin"),
     ("POST", "/token/tok_x/revoke", "admin"),
     ("GET", "/audit", "admin"),
+    ("POST", "/event/evt_x/erase", "admin"),
+    ("POST", "/erase", "admin"),
+    ("GET", "/store", "admin"),
+    ("POST", "/store/prune", "admin"),
+    ("GET", "/store/backup", "admin"),
+    ("GET", "/source/billing/secret", "admin"),
+    ("POST", "/source/billing/secret/expect", "admin"),
+    ("POST", "/source/billing/secret/x/drop", "admin"),
 ];
 
 #[test]

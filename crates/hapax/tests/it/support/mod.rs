@@ -7,6 +7,7 @@
 //! - [`acks`]: what senders were told, and the checker that compares it with what is stored
 //! - [`proxy`]: a wire to a database that can be cut
 //! - [`world`]: a target with a log of its own
+//! - [`files`]: what is in files, whoever wrote them
 //! - [`example`]: the programs of `examples/`
 //! - [`clock`], [`lots`]: time and seeded randomness
 
@@ -14,6 +15,7 @@ pub(crate) mod acks;
 pub(crate) mod client;
 pub(crate) mod clock;
 pub(crate) mod example;
+pub(crate) mod files;
 pub(crate) mod lots;
 pub(crate) mod proxy;
 pub(crate) mod sender;

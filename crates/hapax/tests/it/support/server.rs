@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
 
 use super::client::{Answer, Connection};
 use super::clock::TOO_LONG;
@@ -18,17 +19,19 @@ pub(crate) struct Server {
     child: Child,
     address: SocketAddr,
     log: Receiver<String>,
+    said: Arc<Mutex<String>>,
 }
 
 impl Server {
     /// Starts `command` and waits for it to say where it listens.
     pub(crate) fn start(command: &mut Command) -> Server {
-        let (child, log) = spawn(command);
+        let (child, log, said) = spawn(command);
         let unknown = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut server = Server {
             child,
             address: unknown,
             log,
+            said,
         };
         let line = server.wait_for_log("listening");
         let address = line["address"].as_str().expect("an address");
@@ -38,6 +41,11 @@ impl Server {
             .ask(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n");
         assert_eq!(health.expect("an answer").status, 200);
         server
+    }
+
+    /// All that it has said until now, kept beyond its end.
+    pub(crate) fn said(&self) -> Arc<Mutex<String>> {
+        self.said.clone()
     }
 
     /// Waits for a log line with this message.
@@ -154,7 +162,7 @@ impl Drop for Server {
 
 /// Starts `command`, lets `meanwhile` pass, and kills it wherever it is.
 pub(crate) fn start_and_kill(command: &mut Command, meanwhile: impl FnOnce()) {
-    let (mut child, _log) = spawn(command);
+    let (mut child, _log, _said) = spawn(command);
     meanwhile();
     let _ = child.kill();
     let ended = child.wait().expect("it ends");
@@ -166,14 +174,20 @@ pub(crate) fn start_and_kill(command: &mut Command, meanwhile: impl FnOnce()) {
 }
 
 /// Starts `command` and reads its log on a thread of its own: without a reader it would stop at a full pipe.
-fn spawn(command: &mut Command) -> (Child, Receiver<String>) {
+fn spawn(command: &mut Command) -> (Child, Receiver<String>, Arc<Mutex<String>>) {
     let mut child = command.stderr(Stdio::piped()).spawn().expect("it starts");
     let lines = BufReader::new(child.stderr.take().expect("piped")).lines();
     let (heard, log) = channel();
+    let said = Arc::new(Mutex::new(String::new()));
+    let kept = said.clone();
     std::thread::spawn(move || {
         for line in lines.map_while(Result::ok) {
+            let mut said = kept.lock().expect("nobody panics with it");
+            said.push_str(&line);
+            said.push('\n');
+            drop(said);
             let _ = heard.send(line);
         }
     });
-    (child, log)
+    (child, log, said)
 }

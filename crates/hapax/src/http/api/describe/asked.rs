@@ -56,6 +56,40 @@ bodies! {
         force: Option<Vec<String>>,
     }
 
+    /// How to delete what has expired.
+    PruneRequest {
+        /// Only count it.
+        dry_run: Option<bool>,
+    }
+
+    /// Whose bytes are erased.
+    EraseRequest {
+        /// The source of the events.
+        #[schema(schema_with = value::text)]
+        source: String,
+        /// The object that they are about.
+        #[schema(schema_with = value::text)]
+        entity: String,
+        /// Why; it stands in the audit log.
+        #[schema(schema_with = value::text)]
+        reason: String,
+        /// Only count them.
+        dry_run: Option<bool>,
+        /// Go on where an earlier answer stopped.
+        #[schema(schema_with = value::event_id_or_null)]
+        iterator: Option<String>,
+    }
+
+    /// For how long a secret is expected.
+    ExpectRequest {
+        /// Why; it stands in the audit log.
+        #[schema(schema_with = value::text)]
+        reason: String,
+        /// For how long; 600 unless told.
+        #[schema(schema_with = value::expect_seconds_or_null)]
+        seconds: Option<u64>,
+    }
+
     /// What becomes of an event that waits for a person.
     ReviewRequest {
         /// `release` plans it again with the current config.
@@ -99,6 +133,16 @@ bodies! {
         if_revision: Option<u64>,
         /// Only say what would happen.
         dry_run: Option<bool>,
+    }
+
+    /// What a person knows about a guarded request whose outcome is unknown.
+    ResolveKeyRequest {
+        /// `executed`: it never runs again. `not_executed`: the key is free.
+        #[schema(schema_with = value::key_outcome)]
+        outcome: String,
+        /// Why; it stands in the audit log.
+        #[schema(schema_with = value::text)]
+        reason: String,
     }
 
     /// A replay of many events.
@@ -145,6 +189,13 @@ bodies! {
         /// It stands in the audit log.
         #[schema(schema_with = value::text_or_null)]
         reason: Option<String>,
+    }
+
+    /// Why.
+    ReasonedRequest {
+        /// It stands in the audit log.
+        #[schema(schema_with = value::text)]
+        reason: String,
     }
 
     /// A token to be made.
@@ -262,6 +313,25 @@ queries! {
         limit: Option<u32>,
         /// An `iterator` or `prevIterator` of the page before.
         #[param(schema_with = value::effect_iterator)]
+        iterator: Option<String>,
+    }
+
+    /// Which guarded keys.
+    GuardQuery {
+        /// The guard.
+        guard: Option<String>,
+        /// Where they stand.
+        #[param(schema_with = value::key_state)]
+        state: Option<String>,
+        /// The key, exactly.
+        key: Option<String>,
+        /// The caller.
+        principal: Option<String>,
+        /// Rows of a page.
+        #[param(schema_with = value::limit)]
+        limit: Option<u32>,
+        /// An `iterator` or `prevIterator` of the page before.
+        #[param(schema_with = value::key_iterator)]
         iterator: Option<String>,
     }
 

@@ -2,7 +2,8 @@
 
 use hapax_ledger::effect::{EffectState, Repeat, SkipReason};
 use hapax_ledger::event::{DeliveryOutcome, EventStatus, KeyOrigin};
-use hapax_ledger::id::{EffectId, EventId, ReplayId, RunId, TokenId};
+use hapax_ledger::guard::GuardState;
+use hapax_ledger::id::{EffectId, EventId, KeyId, ReplayId, RunId, TokenId};
 use hapax_ledger::order::Gate;
 use hapax_ledger::outcome::Report;
 use hapax_ledger::run::RunKind;
@@ -16,7 +17,7 @@ use crate::http::api::act::REVISION_MAX;
 use crate::http::api::body::TEXT_CHARS_MAX;
 use crate::http::api::own::{FENCE_MAX, LEASE_SECONDS_MAX, NAME_CHARS_MAX};
 use crate::http::api::replay::RATE_MAX;
-use crate::http::api::token;
+use crate::http::api::{secret, token};
 
 /// Something that can be seen, so that a text is not empty.
 const NOT_BLANK: &str = r"\S";
@@ -104,6 +105,8 @@ values! {
     fence, fence_or_null = number(0, FENCE_MAX);
     /// The length of a lease.
     lease_seconds, lease_seconds_or_null = number(1, LEASE_SECONDS_MAX);
+    /// For how long a secret is expected.
+    expect_seconds, expect_seconds_or_null = number(1, secret::SECONDS_MAX);
     /// Events a second.
     rate, rate_or_null = number(1, RATE_MAX);
     /// Rows of a page.
@@ -119,12 +122,17 @@ values! {
     replay_id, replay_id_or_null = matching(&format!("^{}_{ID_LETTERS}$", ReplayId::PREFIX));
     /// The id of a token.
     token_id, token_id_or_null = matching(&format!("^{}_{ID_LETTERS}$", TokenId::PREFIX));
+    /// The id of a guarded key.
+    key_id, key_id_or_null = matching(&format!("^{}_{ID_LETTERS}$", KeyId::PREFIX));
     /// Where a page of events goes on: an id, with a minus towards the newer ones.
     event_iterator, event_iterator_or_null =
         matching(&format!("^-?{}_{ID_LETTERS}$", EventId::PREFIX));
     /// Where a page of effects goes on.
     effect_iterator, effect_iterator_or_null =
         matching(&format!("^-?{}_{ID_LETTERS}$", EffectId::PREFIX));
+    /// Where a page of guarded keys goes on.
+    key_iterator, key_iterator_or_null =
+        matching(&format!("^-?{}_{ID_LETTERS}$", KeyId::PREFIX));
     /// Where a page of audit records goes on: a number, with a minus towards the newer ones.
     audit_iterator, audit_iterator_or_null = matching("^-?[0-9]{1,18}$");
 
@@ -159,6 +167,10 @@ values! {
     resolve_outcome, resolve_outcome_or_null = words(["applied", "not_applied", "skip"]);
     /// The action that a verdict is about; a retry, unless it is said.
     action, action_or_null = words(["retry", "replay", "reconcile"]);
+    /// Where a guarded key stands.
+    key_state, key_state_or_null = words(GuardState::ALL.iter().map(|one| one.word()));
+    /// What a person knows about a guarded request.
+    key_outcome, key_outcome_or_null = words(["executed", "not_executed"]);
     /// What a token may do.
     role, role_or_null = words(Role::ALL.map(Role::word));
     /// Where a replay stands.

@@ -1,0 +1,213 @@
+//! Guarded keys, as every store keeps them: what the ledger's rules make of a row. How rows are found and written is each store's own.
+
+use bytes::Bytes;
+use hapax_ledger::guard::{
+    self, Body, GuardClaim, GuardDecision, GuardRecord, GuardRejected, GuardState, GuardStep,
+    Settlement, decide, step,
+};
+use hapax_ledger::id::KeyId;
+use hapax_ledger::lease::Fence;
+use hapax_ledger::time::{Span, Time};
+
+use crate::nouns::{KeyClaim, KeyClaimed, KeyEnding, KeyRecord, KeyResolution};
+
+/// A key with all that is kept of it but its answer. What stands in both is read from `record`.
+#[derive(Clone, Debug)]
+pub(crate) struct Guarded {
+    pub(crate) shown: KeyRecord,
+    pub(crate) record: GuardRecord,
+}
+
+/// What a store has to do about a request that arrives with a key.
+#[derive(Debug)]
+pub(crate) enum Ruling {
+    /// Write down that it runs.
+    Run {
+        record: GuardRecord,
+        /// Does an earlier run have an unknown outcome?
+        again: bool,
+    },
+    /// Write down that the run before was lost.
+    Lost(GuardRecord),
+    /// Look up what was kept of the answer.
+    Answered(Body),
+    /// Nothing: this is the answer.
+    Said(KeyClaimed),
+}
+
+/// The claim as the ledger reads it.
+fn asked(claim: &KeyClaim, now: Time, epoch: u32) -> GuardClaim {
+    GuardClaim {
+        fingerprint: claim.fingerprint,
+        now,
+        epoch,
+        lease: claim.lease,
+        on_unknown: claim.on_unknown,
+        ttl: claim.ttl,
+        grace: claim.grace,
+    }
+}
+
+/// What the ledger says to a request whose key is known.
+pub(crate) fn rule(known: &Guarded, claim: &KeyClaim, now: Time, epoch: u32) -> Ruling {
+    let id = known.shown.id;
+    let state = known.record.state;
+    match decide(Some(&known.record), &asked(claim, now, epoch)) {
+        GuardDecision::Run(record) => Ruling::Run {
+            record,
+            again: matches!(state, GuardState::Running | GuardState::Unknown),
+        },
+        GuardDecision::OutcomeUnknown(record) if state == GuardState::Running => {
+            Ruling::Lost(record)
+        }
+        GuardDecision::OutcomeUnknown(_) => Ruling::Said(KeyClaimed::OutcomeUnknown { id }),
+        GuardDecision::Replay => Ruling::Answered(Body::Kept),
+        GuardDecision::NotKept => Ruling::Answered(Body::NotKept),
+        GuardDecision::InProgress { until } => Ruling::Said(KeyClaimed::InProgress {
+            id,
+            until,
+            remaining: until.since(now),
+        }),
+        GuardDecision::Expired => Ruling::Said(KeyClaimed::Expired { id }),
+        GuardDecision::Mismatch => Ruling::Said(KeyClaimed::Mismatch { id }),
+    }
+}
+
+impl Guarded {
+    /// A key that was never seen before, or is forgotten: it runs.
+    pub(crate) fn first(id: KeyId, claim: &KeyClaim, now: Time, epoch: u32) -> Guarded {
+        Guarded::running(id, claim, guard::first(&asked(claim, now, epoch)))
+    }
+
+    fn running(id: KeyId, claim: &KeyClaim, record: GuardRecord) -> Guarded {
+        let shown = KeyRecord {
+            id,
+            guard: claim.guard.clone(),
+            principal: claim.principal.clone(),
+            method: claim.method.clone(),
+            path: claim.path.clone(),
+            key: claim.key.clone(),
+            state: record.state,
+            runs: 1,
+            fence: record.fence,
+            node: claim.node.clone(),
+            first_at: claim.at,
+            started_at: claim.at,
+            ended_at: None,
+            status: None,
+            error: None,
+            expires_at: record.expires_at,
+        };
+        Guarded { shown, record }
+    }
+
+    /// The key runs once more. What was kept of the answer before has to go.
+    pub(crate) fn runs(&mut self, claim: &KeyClaim, record: GuardRecord) {
+        let before = &self.shown;
+        self.shown = KeyRecord {
+            runs: before.runs.saturating_add(1),
+            first_at: before.first_at,
+            ..Guarded::running(before.id, claim, record).shown
+        };
+        self.record = record;
+    }
+
+    /// The run needs longer.
+    pub(crate) fn extend(
+        &mut self,
+        fence: Fence,
+        lease: Span,
+        now: Time,
+    ) -> Result<(), GuardRejected> {
+        let until = now + lease;
+        self.record = step(&self.record, &GuardStep::Extend { fence, now, until })?;
+        Ok(())
+    }
+
+    /// The run ended. Gives what is to be kept of its answer.
+    pub(crate) fn settle(
+        &mut self,
+        fence: Fence,
+        ending: &KeyEnding,
+        now: Time,
+    ) -> Result<Option<Bytes>, GuardRejected> {
+        let settlement = ending.settlement;
+        let finish = GuardStep::Finish {
+            fence,
+            now,
+            settlement,
+            ttl: ending.ttl,
+        };
+        self.record = step(&self.record, &finish)?;
+        self.shown.ended_at = Some(ending.at);
+        self.shown.status = ending.status;
+        self.shown.error.clone_from(&ending.error);
+        Ok(match settlement {
+            Settlement::Store(Body::Kept) => Some(ending.answer.clone().unwrap_or_default()),
+            Settlement::Store(Body::NotKept) => ending.answer.clone(),
+            Settlement::Release | Settlement::Unknown => None,
+        })
+    }
+
+    /// Somebody found out what became of it.
+    pub(crate) fn resolve(
+        &mut self,
+        resolution: KeyResolution,
+        at: Time,
+        now: Time,
+    ) -> Result<(), GuardRejected> {
+        let resolved = match resolution {
+            KeyResolution::Executed { ttl } => GuardStep::ResolveExecuted { now, ttl },
+            KeyResolution::NotExecuted => GuardStep::ResolveNotExecuted { now },
+        };
+        self.record = step(&self.record, &resolved)?;
+        self.shown.ended_at = Some(at);
+        Ok(())
+    }
+
+    /// The sweep met it.
+    pub(crate) fn lose(&mut self, now: Time) -> Result<(), GuardRejected> {
+        self.record = step(&self.record, &GuardStep::Lose { now })?;
+        Ok(())
+    }
+
+    /// The key as operators see it now; `None` if it is free, whether or not the reaper has come by (I2).
+    pub(crate) fn seen(self, now: Time) -> Option<KeyRecord> {
+        if self.record.is_over(now) {
+            return None;
+        }
+        let record = self.record.as_of(now);
+        Some(KeyRecord {
+            state: record.state,
+            fence: record.fence,
+            expires_at: record.expires_at,
+            ..self.shown
+        })
+    }
+
+    /// What is said to a request whose key was answered before.
+    pub(crate) fn told(&self, body: Body, answer: Option<Bytes>) -> KeyClaimed {
+        let (id, expires_at) = (self.shown.id, self.record.expires_at);
+        match body {
+            Body::Kept => KeyClaimed::Replay {
+                id,
+                answer: answer.unwrap_or_default(),
+                expires_at,
+            },
+            Body::NotKept => KeyClaimed::NotKept {
+                id,
+                answer,
+                expires_at,
+            },
+        }
+    }
+
+    /// What is said to a request that runs.
+    pub(crate) fn begun(&self, again: bool) -> KeyClaimed {
+        KeyClaimed::Run {
+            id: self.shown.id,
+            fence: self.record.fence,
+            again,
+        }
+    }
+}

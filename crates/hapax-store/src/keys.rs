@@ -1,0 +1,62 @@
+//! What the guard may ask of a store: the keys of guarded requests.
+
+use async_trait::async_trait;
+use hapax_ledger::guard::GuardRejected;
+use hapax_ledger::id::KeyId;
+use hapax_ledger::lease::Fence;
+use hapax_ledger::time::Span;
+
+use crate::error::StoreError;
+use crate::nouns::{
+    Authority, Changed, KeyClaim, KeyClaimed, KeyEnding, KeyFilter, KeyRecord, KeyResolution,
+    Listed, Page,
+};
+
+/// Each method is one transaction; claims, extensions and endings of many callers share one commit. What a key's state
+/// allows is decided by `hapax_ledger::guard` and nobody else.
+#[async_trait]
+pub trait Keys: Send + Sync + 'static {
+    /// A request arrives with a key. `Run` means that its claim is durable: the work may begin (H1). Everything but `Run`, and a lost
+    /// run that becomes known here, is answered without a write.
+    async fn claim_key(&self, claim: KeyClaim) -> Result<KeyClaimed, StoreError>;
+
+    /// The run needs longer: its lease now ends this much after the store's now.
+    async fn extend_key(
+        &self,
+        id: KeyId,
+        fence: Fence,
+        lease: Span,
+    ) -> Result<Result<(), GuardRejected>, StoreError>;
+
+    /// The run ended. `Ok(Ok(()))` means that this is durable.
+    async fn settle_key(
+        &self,
+        id: KeyId,
+        fence: Fence,
+        ending: KeyEnding,
+    ) -> Result<Result<(), GuardRejected>, StoreError>;
+
+    /// One key.
+    async fn key(&self, id: KeyId) -> Result<Option<KeyRecord>, StoreError>;
+
+    /// A page of keys, newest first.
+    async fn keys(
+        &self,
+        filter: KeyFilter,
+        page: Page<KeyId>,
+    ) -> Result<Listed<KeyRecord, KeyId>, StoreError>;
+
+    /// Settles a key whose outcome is unknown, if it is. Audited as `key.resolve`, about its id. `by` a person; or a probe, whose name
+    /// is the actor.
+    async fn resolve_key(
+        &self,
+        id: KeyId,
+        resolution: KeyResolution,
+        by: Authority,
+        answer: String,
+    ) -> Result<Changed, StoreError>;
+
+    /// Marks runs whose lease and grace are over as unknown, so that operators see them without anybody asking for the key. Small
+    /// steps: fewer than [`crate::nouns::KEYS_PER_STEP_MAX`] means that there is no more. Names those that became unknown.
+    async fn lose_keys(&self) -> Result<Vec<KeyId>, StoreError>;
+}

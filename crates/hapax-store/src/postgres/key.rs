@@ -1,0 +1,255 @@
+//! Guarded keys as rows.
+
+use std::borrow::Cow;
+
+use hapax_ledger::fingerprint::Fingerprint;
+use hapax_ledger::guard::{GuardRecord, GuardState};
+use hapax_ledger::id::KeyId;
+use hapax_ledger::key::KeyHash;
+use hapax_ledger::lease::Fence;
+use hapax_ledger::time::{Span, Time};
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+
+use super::SHARDS;
+use super::pool::{Param, Statement};
+use super::wire::{Hash, Uuid, received, sendable};
+use crate::guarded::Guarded;
+use crate::nouns::KeyRecord;
+
+/// A key with the hash that it is found by.
+pub(super) struct KeyRow {
+    pub(super) key: Guarded,
+    pub(super) hash: KeyHash,
+}
+
+/// Where a key is: all nodes insert and lock in this order, so that they wait for each other but never in a circle.
+pub(super) type KeyPlace = (i16, Uuid);
+
+/// Where the key of this hash is.
+pub(super) fn place_of(hash: KeyHash) -> KeyPlace {
+    (hash.shard(SHARDS) as i16, Uuid(hash.bytes()))
+}
+
+/// The columns of [`to_key`], in its order, and more behind them. One text, so that those who read keys cannot drift apart.
+macro_rules! key_columns {
+    ($more:literal, $rest:expr) => {
+        concat!(
+            "SELECT k.id, k.key_hash, k.guard, k.principal, k.method, k.path, k.key, k.node, k.runs, k.first_at, k.started_at,
+                 k.ended_at, k.status, k.error, k.state, k.fingerprint, k.fence, k.lease_until, k.expires_at, k.grace",
+            $more,
+            " ",
+            $rest
+        )
+    };
+}
+pub(super) use key_columns;
+
+/// How many they are.
+pub(super) const KEY_COLUMNS: usize = 20;
+
+pub(super) fn to_key(row: &Row) -> KeyRow {
+    let time = |column| Time::from_micros(row.get(column));
+    let text = |column| received(row.get(column));
+    let record = GuardRecord {
+        // A state that nobody knows never runs again by itself.
+        state: GuardState::from_code(row.get::<_, i16>(14) as u8).unwrap_or(GuardState::Unknown),
+        fingerprint: Fingerprint::from_bytes(row.get::<_, Hash>(15).0),
+        fence: Fence::from_u64(row.get::<_, i64>(16) as u64),
+        lease_until: time(17),
+        expires_at: time(18),
+        grace: Span::from_micros(row.get(19)),
+    };
+    let shown = KeyRecord {
+        id: KeyId::from_bytes(row.get::<_, Uuid>(0).0),
+        guard: text(2).into(),
+        principal: text(3).into(),
+        method: text(4).into(),
+        path: text(5).into(),
+        key: text(6),
+        state: record.state,
+        runs: row.get::<_, i32>(8) as u32,
+        fence: record.fence,
+        node: text(7).into(),
+        first_at: time(9),
+        started_at: time(10),
+        ended_at: row.get::<_, Option<i64>>(11).map(Time::from_micros),
+        status: row.get::<_, Option<i32>>(12).map(|status| status as u16),
+        error: row.get::<_, Option<String>>(13).map(received),
+        expires_at: record.expires_at,
+    };
+    KeyRow {
+        key: Guarded { shown, record },
+        hash: KeyHash::from_bytes(row.get::<_, Uuid>(1).0),
+    }
+}
+
+/// The columns of keys that are written.
+#[derive(Default)]
+pub(super) struct KeyColumns<'a> {
+    shard: Vec<i16>,
+    hash: Vec<Uuid>,
+    id: Vec<Uuid>,
+    /// Guard, principal, method, path, key, node.
+    texts: [Vec<Cow<'a, str>>; 6],
+    runs: Vec<i32>,
+    first_at: Vec<i64>,
+    started_at: Vec<i64>,
+    ended_at: Vec<Option<i64>>,
+    status: Vec<Option<i32>>,
+    error: Vec<Option<Cow<'a, str>>>,
+    state: Vec<i16>,
+    fingerprint: Vec<Hash>,
+    fence: Vec<i64>,
+    lease_until: Vec<i64>,
+    expires_at: Vec<i64>,
+    grace: Vec<i64>,
+}
+
+impl<'a> KeyColumns<'a> {
+    pub(super) fn of(rows: impl IntoIterator<Item = &'a KeyRow>) -> KeyColumns<'a> {
+        let mut columns = KeyColumns::default();
+        for KeyRow { key, hash } in rows {
+            let (shown, record) = (&key.shown, &key.record);
+            let (shard, hash) = place_of(*hash);
+            columns.shard.push(shard);
+            columns.hash.push(hash);
+            columns.id.push(Uuid(shown.id.bytes()));
+            let texts: [&'a str; 6] = [
+                &shown.guard,
+                &shown.principal,
+                &shown.method,
+                &shown.path,
+                &shown.key,
+                &shown.node,
+            ];
+            for (column, text) in columns.texts.iter_mut().zip(texts) {
+                column.push(sendable(text));
+            }
+            columns.runs.push(shown.runs as i32);
+            columns.first_at.push(shown.first_at.micros());
+            columns.started_at.push(shown.started_at.micros());
+            columns.ended_at.push(shown.ended_at.map(Time::micros));
+            columns.status.push(shown.status.map(i32::from));
+            columns.error.push(shown.error.as_deref().map(sendable));
+            columns.state.push(record.state.code().into());
+            columns.fingerprint.push(Hash(record.fingerprint.bytes()));
+            columns.fence.push(record.fence.as_u64() as i64);
+            columns.lease_until.push(record.lease_until.micros());
+            columns.expires_at.push(record.expires_at.micros());
+            columns.grace.push(record.grace.micros());
+        }
+        columns
+    }
+
+    pub(super) fn params(&self) -> Vec<Param<'_>> {
+        let [guard, principal, method, path, key, node] = &self.texts;
+        vec![
+            (&self.shard, Type::INT2_ARRAY),
+            (&self.hash, Type::UUID_ARRAY),
+            (&self.id, Type::UUID_ARRAY),
+            (guard, Type::TEXT_ARRAY),
+            (principal, Type::TEXT_ARRAY),
+            (method, Type::TEXT_ARRAY),
+            (path, Type::TEXT_ARRAY),
+            (key, Type::TEXT_ARRAY),
+            (node, Type::TEXT_ARRAY),
+            (&self.runs, Type::INT4_ARRAY),
+            (&self.first_at, Type::INT8_ARRAY),
+            (&self.started_at, Type::INT8_ARRAY),
+            (&self.ended_at, Type::INT8_ARRAY),
+            (&self.status, Type::INT4_ARRAY),
+            (&self.error, Type::TEXT_ARRAY),
+            (&self.state, Type::INT2_ARRAY),
+            (&self.fingerprint, Type::BYTEA_ARRAY),
+            (&self.fence, Type::INT8_ARRAY),
+            (&self.lease_until, Type::INT8_ARRAY),
+            (&self.expires_at, Type::INT8_ARRAY),
+            (&self.grace, Type::INT8_ARRAY),
+        ]
+    }
+
+    /// Writes keys that are there, and locked, anew. What a key is found by never changes.
+    pub(super) fn update(&self) -> Statement<'_> {
+        (UPDATE, self.params())
+    }
+}
+
+/// The parameters of [`KeyColumns`] as rows.
+macro_rules! key_rows {
+    () => {
+        "unnest($1::int2[], $2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
+             $10::int4[], $11::int8[], $12::int8[], $13::int8[], $14::int4[], $15::text[], $16::int2[], $17::bytea[],
+             $18::int8[], $19::int8[], $20::int8[], $21::int8[])
+             AS x (shard, key_hash, id, guard, principal, method, path, key, node, runs, first_at, started_at, ended_at, status,
+                 error, state, fingerprint, fence, lease_until, expires_at, grace)"
+    };
+}
+
+/// Keeps keys that nobody holds, in the order given; says which those are.
+pub(super) const INSERT: &str = concat!(
+    "INSERT INTO hapax.guard_key (shard, key_hash, id, guard, principal, method, path, key, node, runs, first_at, started_at,
+         ended_at, status, error, state, fingerprint, fence, lease_until, expires_at, grace)
+     SELECT * FROM ",
+    key_rows!(),
+    " ON CONFLICT (shard, key_hash) DO NOTHING RETURNING id"
+);
+
+const UPDATE: &str = concat!(
+    "UPDATE hapax.guard_key k SET guard = x.guard, principal = x.principal, method = x.method, path = x.path, key = x.key,
+         node = x.node, runs = x.runs, started_at = x.started_at, ended_at = x.ended_at, status = x.status, error = x.error, state = x.state, fingerprint = x.fingerprint,
+         fence = x.fence, lease_until = x.lease_until, expires_at = x.expires_at, grace = x.grace
+     FROM ",
+    key_rows!(),
+    " WHERE k.shard = x.shard AND k.key_hash = x.key_hash"
+);
+
+/// What is kept of answers, by key.
+#[derive(Default)]
+pub(super) struct Answers {
+    shard: Vec<i16>,
+    id: Vec<Uuid>,
+    answer: Vec<Vec<u8>>,
+}
+
+impl Answers {
+    pub(super) fn keep(&mut self, id: KeyId, answer: &[u8]) {
+        self.forget(id);
+        self.answer.push(answer.to_vec());
+    }
+
+    /// Names a key whose answer goes.
+    pub(super) fn forget(&mut self, id: KeyId) {
+        self.shard.push(id.0.shard() as i16);
+        self.id.push(Uuid(id.bytes()));
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.id.is_empty()
+    }
+
+    /// Keeps them. A key's lock is held, so nobody else writes its answer.
+    pub(super) fn insert(&self) -> Statement<'_> {
+        let sql = "INSERT INTO hapax.guard_answer (shard, id, answer)
+             SELECT unnest($1::int2[]), unnest($2::uuid[]), unnest($3::bytea[])
+             ON CONFLICT (shard, id) DO UPDATE SET answer = excluded.answer";
+        let params: Vec<Param<'_>> = vec![
+            (&self.shard, Type::INT2_ARRAY),
+            (&self.id, Type::UUID_ARRAY),
+            (&self.answer, Type::BYTEA_ARRAY),
+        ];
+        (sql, params)
+    }
+
+    /// Deletes them.
+    pub(super) fn delete(&self) -> Statement<'_> {
+        let sql =
+            "DELETE FROM hapax.guard_answer a USING unnest($1::int2[], $2::uuid[]) AS x (shard, id)
+             WHERE a.shard = x.shard AND a.id = x.id";
+        let params: Vec<Param<'_>> = vec![
+            (&self.shard, Type::INT2_ARRAY),
+            (&self.id, Type::UUID_ARRAY),
+        ];
+        (sql, params)
+    }
+}

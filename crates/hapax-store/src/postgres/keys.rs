@@ -1,0 +1,129 @@
+//! What the guard asks. A request whose key was answered before is answered from a plain read; that something may run is decided under the
+//! key's lock and nowhere else.
+
+use async_trait::async_trait;
+use hapax_ledger::guard::GuardRejected;
+use hapax_ledger::id::KeyId;
+use hapax_ledger::lease::Fence;
+use hapax_ledger::time::Span;
+
+use super::batch::Batcher;
+use super::catalog::Change;
+use super::key_claim::{ClaimAsk, KeyClaims};
+use super::key_look::{Looked, Looks};
+use super::key_settle::{self, KeyAsk, KeySettles, Word};
+use super::moment::LeaseClock;
+use super::pool::Pool;
+use super::{Entropy, PostgresStore, key_read};
+use crate::error::StoreError;
+use crate::keys::Keys;
+use crate::nouns::{
+    Authority, Changed, KeyClaim, KeyClaimed, KeyEnding, KeyFilter, KeyRecord, KeyResolution,
+    Listed, Page,
+};
+
+/// Lanes that look at keys, that claim them, and that settle them: two of each, so that one group is put together while the other is on its
+/// way.
+const LANES: usize = 2;
+/// Connections for keys: one for each lane.
+pub(super) const CONNECTIONS: usize = 3 * LANES;
+
+/// The ways of the guard's asks.
+pub(super) struct KeyLanes {
+    looks: Batcher<Looks>,
+    claims: Batcher<KeyClaims>,
+    settles: Batcher<KeySettles>,
+    pool: Pool,
+}
+
+impl KeyLanes {
+    pub(super) fn start(pool: Pool, entropy: &Entropy, clock: &LeaseClock) -> KeyLanes {
+        let looks = Looks {
+            clock: clock.clone(),
+        };
+        let claims = KeyClaims {
+            pool: pool.clone(),
+            entropy: entropy.clone(),
+            clock: clock.clone(),
+        };
+        let settles = KeySettles {
+            clock: clock.clone(),
+        };
+        KeyLanes {
+            looks: Batcher::start(&pool, LANES, looks),
+            claims: Batcher::start(&pool, LANES, claims),
+            settles: Batcher::start(&pool, LANES, settles),
+            pool,
+        }
+    }
+
+    /// Finishes what was taken.
+    pub(super) async fn stop(&self) {
+        self.looks.stop().await;
+        self.claims.stop().await;
+        self.settles.stop().await;
+        self.pool.close();
+    }
+}
+
+#[async_trait]
+impl Keys for PostgresStore {
+    async fn claim_key(&self, claim: KeyClaim) -> Result<KeyClaimed, StoreError> {
+        let ask = match self.keys.looks.ask(claim).await? {
+            Looked::Said(said) => return Ok(said),
+            Looked::Known(claim) => ClaimAsk { claim, known: true },
+            Looked::New(claim) => ClaimAsk {
+                claim,
+                known: false,
+            },
+        };
+        self.keys.claims.ask(ask).await
+    }
+
+    async fn extend_key(
+        &self,
+        id: KeyId,
+        fence: Fence,
+        lease: Span,
+    ) -> Result<Result<(), GuardRejected>, StoreError> {
+        let word = Word::Extend(lease);
+        self.keys.settles.ask(KeyAsk { id, fence, word }).await
+    }
+
+    async fn settle_key(
+        &self,
+        id: KeyId,
+        fence: Fence,
+        ending: KeyEnding,
+    ) -> Result<Result<(), GuardRejected>, StoreError> {
+        let word = Word::Settle(ending);
+        self.keys.settles.ask(KeyAsk { id, fence, word }).await
+    }
+
+    async fn key(&self, id: KeyId) -> Result<Option<KeyRecord>, StoreError> {
+        key_read::one(&self.readers, id, &self.clock).await
+    }
+
+    async fn keys(
+        &self,
+        filter: KeyFilter,
+        page: Page<KeyId>,
+    ) -> Result<Listed<KeyRecord, KeyId>, StoreError> {
+        key_read::keys(&self.readers, &filter, page, &self.clock).await
+    }
+
+    async fn resolve_key(
+        &self,
+        id: KeyId,
+        resolution: KeyResolution,
+        by: Authority,
+        answer: String,
+    ) -> Result<Changed, StoreError> {
+        let change = Change::ResolveKey(id, resolution, &self.clock);
+        change.write_down(&self.readers, &by, &answer).await
+    }
+
+    async fn lose_keys(&self) -> Result<Vec<KeyId>, StoreError> {
+        key_settle::lose(&self.readers, &self.clock).await
+    }
+}

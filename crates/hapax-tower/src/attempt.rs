@@ -1,0 +1,173 @@
+//! What the store says to a key, and what the caller hears.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hapax_ledger::time::{Span, Time};
+use hapax_store::nouns::{KeyClaim, KeyClaimed};
+use http::header::{HeaderValue, LOCATION};
+use http::request::Parts;
+use http::{Response, StatusCode};
+
+use crate::body::{AnswerBody, ByteBody, Held};
+use crate::clock;
+use crate::headers::{IDEMPOTENCY_EXPIRES, IDEMPOTENT_REPLAYED};
+use crate::layer::{Inner, Shared};
+use crate::observe::Verdict;
+use crate::problem::{
+    ANSWER_UNREADABLE, KEY_EXPIRED, OUTCOME_UNKNOWN, Problem, RESPONSE_NOT_KEPT, STORE_UNAVAILABLE,
+};
+use crate::run::{Right, run};
+use crate::stored::Stored;
+
+/// When the store is down, it is asked again after so many seconds.
+const STORE_RETRY_AFTER_S: i64 = 2;
+
+/// A request that has arrived whole.
+pub(crate) struct Call {
+    pub(crate) head: Parts,
+    pub(crate) body: Held,
+    pub(crate) claim: KeyClaim,
+}
+
+/// What became of it.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the large one is the usual one, and is taken apart at once"
+)]
+pub(crate) enum Attempt<S, R> {
+    /// It has an answer.
+    Answer(Response<AnswerBody<R>>),
+    /// The first one is still running.
+    Busy(Box<Busy<S>>),
+}
+
+/// All that is needed to ask again.
+pub(crate) struct Busy<S> {
+    pub(crate) service: S,
+    pub(crate) call: Call,
+    /// How long the first one may still take.
+    pub(crate) remaining: Span,
+}
+
+/// Claims the key, and carries the request out if it is the first.
+pub(crate) async fn attempt<S, B, R>(
+    shared: Arc<Shared>,
+    service: S,
+    mut call: Call,
+) -> Attempt<S, R>
+where
+    S: Inner<B, R>,
+    B: ByteBody,
+    R: ByteBody,
+{
+    call.claim.at = clock::now();
+    let (verdict, response) = match shared.keys.claim_key(call.claim.clone()).await {
+        Ok(KeyClaimed::Run { id, fence, again }) => {
+            shared.tell(Verdict::Run);
+            let right = Right { id, fence, again };
+            return Attempt::Answer(run(&shared, service, call, right).await);
+        }
+        Ok(KeyClaimed::InProgress { remaining, .. }) => {
+            return Attempt::Busy(Box::new(Busy {
+                service,
+                call,
+                remaining,
+            }));
+        }
+        Ok(KeyClaimed::Replay {
+            answer, expires_at, ..
+        }) => (Verdict::Replay, replay(&shared, &call, answer, expires_at)),
+        Ok(KeyClaimed::NotKept {
+            answer, expires_at, ..
+        }) => (
+            Verdict::NotKept,
+            not_kept(&shared, &call, answer, expires_at),
+        ),
+        Ok(KeyClaimed::OutcomeUnknown { .. }) => (Verdict::OutcomeUnknown, said(&OUTCOME_UNKNOWN)),
+        Ok(KeyClaimed::Expired { .. }) => (Verdict::Expired, said(&KEY_EXPIRED)),
+        Ok(KeyClaimed::Mismatch { .. }) => {
+            let status = shared.guard.policy.mismatch_status;
+            (Verdict::Mismatch, said(&Problem::key_reused(status)))
+        }
+        Err(error) => {
+            // A claim whose commit is unknown may be durable. It is not run: its lease ends, and then its outcome is unknown.
+            tracing::warn!(guard = %shared.guard.name, %error, "a guarded key could not be claimed");
+            let problem = STORE_UNAVAILABLE.retry_after(STORE_RETRY_AFTER_S);
+            (Verdict::StoreDown, said(&problem))
+        }
+    };
+    shared.tell(verdict);
+    Attempt::Answer(response)
+}
+
+fn said<R>(problem: &Problem) -> Response<AnswerBody<R>> {
+    problem.response(AnswerBody::whole)
+}
+
+/// The stored answer, byte for byte (H3).
+fn replay<R>(
+    shared: &Shared,
+    call: &Call,
+    answer: Bytes,
+    expires_at: Time,
+) -> Response<AnswerBody<R>> {
+    let vault = shared.guard.vault.as_deref();
+    match Stored::decode(answer, call.claim.key_hash, vault) {
+        Ok(stored) => {
+            let mut response = Response::new(AnswerBody::whole(stored.body));
+            *response.status_mut() = stored.status;
+            *response.headers_mut() = stored.headers;
+            mark(&mut response, expires_at);
+            response
+        }
+        Err(error) => {
+            tracing::error!(guard = %shared.guard.name, %error, "a stored answer cannot be replayed");
+            said(&ANSWER_UNREADABLE)
+        }
+    }
+}
+
+/// The result is elsewhere, if the first answer said where.
+fn not_kept<R>(
+    shared: &Shared,
+    call: &Call,
+    answer: Option<Bytes>,
+    expires_at: Time,
+) -> Response<AnswerBody<R>> {
+    let vault = shared.guard.vault.as_deref();
+    let stored = answer.and_then(|answer| Stored::decode(answer, call.claim.key_hash, vault).ok());
+    let location = stored.and_then(|mut stored| stored.headers.remove(LOCATION));
+    let mut response = match location {
+        Some(location) => {
+            let mut response = Response::new(AnswerBody::whole(Bytes::new()));
+            *response.status_mut() = StatusCode::SEE_OTHER;
+            response.headers_mut().insert(LOCATION, location);
+            response
+        }
+        None => said(&RESPONSE_NOT_KEPT),
+    };
+    publish_expiry(&mut response, expires_at);
+    response
+}
+
+fn mark<B>(response: &mut Response<B>, expires_at: Time) {
+    let headers = response.headers_mut();
+    headers.insert(IDEMPOTENT_REPLAYED, HeaderValue::from_static("true"));
+    publish_expiry(response, expires_at);
+}
+
+/// Says when the key expires, rounded down: nobody relies on a key that is gone.
+pub(crate) fn publish_expiry<B>(response: &mut Response<B>, expires_at: Time) {
+    let seconds = u64::try_from(expires_at.micros() / 1_000_000).unwrap_or(0);
+    let Some(at) = std::time::UNIX_EPOCH.checked_add(std::time::Duration::from_secs(seconds))
+    else {
+        return;
+    };
+    // The date format has four digits for the year.
+    if seconds < 253_402_300_800
+        && let Ok(value) = HeaderValue::try_from(httpdate::fmt_http_date(at))
+    {
+        response.headers_mut().insert(IDEMPOTENCY_EXPIRES, value);
+    }
+}

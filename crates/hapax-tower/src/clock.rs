@@ -1,0 +1,48 @@
+//! The only place that asks what time it is.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use hapax_ledger::time::{Span, Time};
+
+/// The time now, by the wall clock.
+#[expect(clippy::disallowed_methods, reason = "the one door to the wall clock")]
+pub(crate) fn now() -> Time {
+    match SystemTime::now().duration_since(UNIX_EPOCH) {
+        Ok(since) => Time::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX)),
+        // A clock before 1970 is a clock that is not set.
+        Err(_) => Time::from_micros(0),
+    }
+}
+
+/// A point to measure a length of time from; never jumps.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one door to the steady clock"
+)]
+pub(crate) fn tick() -> Instant {
+    Instant::now()
+}
+
+/// How long ago that was.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one door to the steady clock"
+)]
+pub(crate) fn since(tick: Instant) -> Duration {
+    tick.elapsed()
+}
+
+/// A length of time, as timers count it.
+pub(crate) fn duration(span: Span) -> Duration {
+    Duration::from_micros(u64::try_from(span.micros()).unwrap_or(0))
+}
+
+/// A clock that begins at the wall's time and never goes back: what a model or SQLite store wants its leases to end by.
+pub fn steady() -> hapax_store::Clock {
+    let (wall, start) = (now(), tick());
+    Arc::new(move || {
+        let micros = i64::try_from(since(start).as_micros()).unwrap_or(i64::MAX);
+        wall + Span::from_micros(micros)
+    })
+}

@@ -1,0 +1,45 @@
+//! What the handler says about its answer, and what it may know about its run.
+
+use std::sync::Arc;
+
+use hapax_ledger::id::KeyId;
+use hapax_ledger::lease::Fence;
+
+/// What becomes of an answer. A handler puts it into the answer's extensions; without it, the guard's policy decides by the
+/// status.
+///
+/// ```
+/// use hapax_tower::Keep;
+///
+/// let mut answer = http::Response::new("try again at noon");
+/// *answer.status_mut() = http::StatusCode::SERVICE_UNAVAILABLE;
+/// // Nothing was charged, and this handler knows it: the next request with this key runs.
+/// answer.extensions_mut().insert(Keep::Release);
+/// ```
+///
+/// `Release` is a promise that nothing was done: a handler that breaks it lets a retry run twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Keep {
+    /// It is the answer: every retry gets it, whatever its status.
+    Store,
+    /// The work provably did not happen: the key is free again.
+    Release,
+    /// Nobody knows what happened. The answer goes to this caller; retries are treated as the policy has it for unknown
+    /// outcomes.
+    Unknown,
+}
+
+/// A guarded run, in the extensions of the request that the inner service gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GuardedRun {
+    /// The key's id: what operators know it by.
+    pub id: KeyId,
+    /// The run's.
+    pub fence: Fence,
+    /// Had this key a run before whose outcome nobody knows? Only guards that say `keyed` run again.
+    pub again: bool,
+    /// The key, as its caller meant it: without quotes.
+    pub key: Arc<str>,
+    /// Who calls.
+    pub principal: Arc<str>,
+}

@@ -1,0 +1,15 @@
+//! The layer around a real server, over real HTTP, on every store.
+
+mod bodies;
+mod client;
+mod control;
+mod faults;
+mod lease;
+mod limits;
+mod once;
+mod passing;
+mod server;
+mod time;
+mod wait;
+mod watched;
+mod world;

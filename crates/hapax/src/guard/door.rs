@@ -1,0 +1,140 @@
+//! A guard's listener: HTTP/1.1 and HTTP/2, plain or with TLS.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use rustls::ServerConfig;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio_rustls::TlsAcceptor;
+use tower::ServiceExt;
+
+use super::caller::Subject;
+use super::flow::Flowing;
+use super::guards::{Served, ServedBody};
+use super::head::Peer;
+use super::{caller, subject};
+use crate::config::Limits;
+use crate::http::listen::{self, LAST_REQUESTS, UNREAD_MS_MAX};
+
+/// A head larger than this is refused.
+const HEAD_BYTES_MAX: usize = 64 * 1024;
+/// The same over HTTP/2.
+const HEADER_LIST_BYTES_MAX: u32 = 64 * 1024;
+/// Requests at a time over one connection of HTTP/2.
+const STREAMS_MAX: u32 = 250;
+/// How often a silent connection of HTTP/2 is asked whether it is still there, and how long the answer may take.
+const PING_INTERVAL: Duration = Duration::from_secs(20);
+
+/// Takes connections until `stop` says so, then finishes what was taken.
+pub async fn run(
+    listener: TcpListener,
+    guard: Arc<Served>,
+    limits: Limits,
+    stop: watch::Receiver<bool>,
+) {
+    let permits = Arc::new(Semaphore::new(limits.connections_max));
+    let graceful = GracefulShutdown::new();
+    let server = Arc::new(server(&limits));
+    listen::accept(&listener, &permits, stop, |stream, peer, permit| {
+        let (server, guard, watcher) = (server.clone(), guard.clone(), graceful.watcher());
+        let handshake = limits.header_timeout;
+        tokio::spawn(async move {
+            connect(&server, stream, peer, guard, watcher, handshake).await;
+            drop(permit);
+        });
+    })
+    .await;
+    drop(listener);
+    let ended = tokio::time::timeout(LAST_REQUESTS, graceful.shutdown()).await;
+    if ended.is_err() {
+        tracing::warn!("some guarded connections did not end in time and are cut off");
+    }
+}
+
+fn server(limits: &Limits) -> auto::Builder<TokioExecutor> {
+    let mut server = auto::Builder::new(TokioExecutor::new());
+    server
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.header_timeout)
+        .max_buf_size(HEAD_BYTES_MAX);
+    server
+        .http2()
+        .timer(TokioTimer::new())
+        .max_header_list_size(HEADER_LIST_BYTES_MAX)
+        .max_concurrent_streams(STREAMS_MAX)
+        .keep_alive_interval(PING_INTERVAL)
+        .keep_alive_timeout(PING_INTERVAL);
+    server
+}
+
+async fn connect(
+    server: &auto::Builder<TokioExecutor>,
+    stream: TcpStream,
+    peer: SocketAddr,
+    guard: Arc<Served>,
+    watcher: Watcher,
+    handshake: Duration,
+) {
+    // Requests and answers are passed on as they come; waiting to fill a packet only delays them.
+    let _ = stream.set_nodelay(true);
+    // Nor does a client that reads nothing keep its place.
+    let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, UNREAD_MS_MAX);
+    let known = |encrypted| Peer {
+        address: peer.ip(),
+        encrypted,
+    };
+    match guard.tls() {
+        None => serve(server, stream, known(false), None, guard, watcher).await,
+        Some(tls) => {
+            let shaking = TlsAcceptor::from(tls as Arc<ServerConfig>).accept(stream);
+            // A client that breaks off, or shows no certificate that counts, is no event of ours.
+            let Ok(Ok(stream)) = tokio::time::timeout(handshake, shaking).await else {
+                return;
+            };
+            let certificates = stream.get_ref().1.peer_certificates();
+            let subject = certificates.and_then(|chain| subject::of(chain.first()?));
+            let subject = subject.map(|name| Subject(caller::named(&name)));
+            serve(server, stream, known(true), subject, guard, watcher).await;
+        }
+    }
+}
+
+async fn serve<S>(
+    server: &auto::Builder<TokioExecutor>,
+    stream: S,
+    peer: Peer,
+    subject: Option<Subject>,
+    guard: Arc<Served>,
+    watcher: Watcher,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (service, patience) = guard.service();
+        // A caller that stands still in the middle of a body keeps its place no longer than an upstream would.
+        let mut request = request.map(|body| Flowing::new(body, patience));
+        let extensions = request.extensions_mut();
+        extensions.insert(peer);
+        if let Some(subject) = &subject {
+            extensions.insert(subject.clone());
+        }
+        async move {
+            let answered: Result<Response<ServedBody>, Infallible> = service.oneshot(request).await;
+            answered
+        }
+    });
+    let connection = server.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    // A client that breaks off is no event of ours.
+    let _ = watcher.watch(connection).await;
+}

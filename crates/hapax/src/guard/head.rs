@@ -1,0 +1,285 @@
+//! Heads of requests and answers on their way through: what is about one connection stays behind, and what is told of the caller.
+
+use std::net::IpAddr;
+
+use http::header::{
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT, FORWARDED, HOST,
+    HeaderName, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING, UPGRADE, VIA,
+};
+use http::{HeaderMap, HeaderValue, Method, Request, Uri, Version};
+
+use crate::config::HostRule;
+
+const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
+const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+
+/// What is about one connection and never about the request (RFC 9110, 7.6.1). `Expect` is answered by our own server.
+const HOP_BY_HOP: [HeaderName; 10] = [
+    CONNECTION,
+    KEEP_ALIVE,
+    PROXY_CONNECTION,
+    PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION,
+    TE,
+    TRANSFER_ENCODING,
+    UPGRADE,
+    EXPECT,
+    HTTP2_SETTINGS,
+];
+/// What `Connection` may name without effect: a caller must not make us drop what the upstream decides by.
+const END_TO_END: [HeaderName; 6] = [
+    IDEMPOTENCY_KEY,
+    AUTHORIZATION,
+    COOKIE,
+    HOST,
+    CONTENT_LENGTH,
+    CONTENT_TYPE,
+];
+
+/// Who is at the other end of the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// The address.
+    pub address: IpAddr,
+    /// Is the connection encrypted?
+    pub encrypted: bool,
+}
+
+impl Peer {
+    const fn scheme(self) -> &'static str {
+        match self.encrypted {
+            true => "https",
+            false => "http",
+        }
+    }
+}
+
+/// Takes away what is about one connection. What of `TE` is about the message stays.
+pub fn strip(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = words(headers, &CONNECTION)
+        .filter_map(|word| HeaderName::from_bytes(word.as_bytes()).ok())
+        .filter(|name| !END_TO_END.contains(name))
+        .collect();
+    let trailers = words(headers, &TE).any(|word| word.eq_ignore_ascii_case("trailers"));
+    for name in named.iter().chain(&HOP_BY_HOP) {
+        headers.remove(name);
+    }
+    if trailers {
+        headers.insert(TE, HeaderValue::from_static("trailers"));
+    }
+}
+
+/// The comma-separated words of a header.
+fn words<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'h str> {
+    let values = headers.get_all(name).iter();
+    let texts = values.filter_map(|value| value.to_str().ok());
+    texts.flat_map(|text| text.split(',')).map(str::trim)
+}
+
+/// The protocol that a request wants to change to. Only plain reads over HTTP/1.1 may; HTTP/2 in disguise may not, since what comes
+/// after it would pass unguarded.
+pub fn upgrade<B>(request: &Request<B>) -> Option<HeaderValue> {
+    let asked =
+        words(request.headers(), &CONNECTION).any(|word| word.eq_ignore_ascii_case("upgrade"));
+    let wanted = request.headers().get(UPGRADE)?;
+    let may = request.method() == Method::GET && request.version() == Version::HTTP_11;
+    let known = !wanted.as_bytes().to_ascii_lowercase().starts_with(b"h2");
+    (asked && may && known).then(|| wanted.clone())
+}
+
+/// Says that the next connection shall change its protocol.
+pub fn put_upgrade(headers: &mut HeaderMap, protocol: HeaderValue) {
+    headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    headers.insert(UPGRADE, protocol);
+}
+
+/// The name by which the caller knows the API: from the request's target, or else its `Host`.
+pub fn host_of(uri: &Uri, headers: &HeaderMap) -> Option<HeaderValue> {
+    let authority = uri.authority().map(|authority| authority.as_str());
+    match authority {
+        Some(authority) => {
+            // Without who logs in there.
+            let host = authority
+                .rsplit_once('@')
+                .map_or(authority, |(_, host)| host);
+            HeaderValue::from_str(host).ok()
+        }
+        None => headers.get(HOST).cloned(),
+    }
+}
+
+/// Tells the upstream who calls, over what, and under which name.
+pub fn introduce(headers: &mut HeaderMap, peer: Peer, host: Option<&HeaderValue>, rule: HostRule) {
+    let address = peer.address.to_canonical();
+    append(headers, FORWARDED_FOR, &address.to_string());
+    headers
+        .entry(FORWARDED_PROTO)
+        .or_insert(HeaderValue::from_static(peer.scheme()));
+    let node = match address {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("\"[{address}]\""),
+    };
+    let mut forwarded = format!("for={node};proto={}", peer.scheme());
+    if let Some(host) = host {
+        headers.entry(FORWARDED_HOST).or_insert(host.clone());
+        if let Some(host) = quotable(host) {
+            forwarded.push_str(&format!(";host=\"{host}\""));
+        }
+    }
+    append(headers, FORWARDED, &forwarded);
+    append(headers, VIA, "1.1 hapax");
+    match (rule, host) {
+        (HostRule::Keep, Some(host)) => headers.insert(HOST, host.clone()),
+        // The client writes the upstream's own.
+        (HostRule::Keep, None) | (HostRule::Upstream, _) => headers.remove(HOST),
+    };
+}
+
+/// A host that can stand in quotes as it is; a caller could otherwise write parts of the header.
+fn quotable(host: &HeaderValue) -> Option<&str> {
+    let host = host.to_str().ok()?;
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
+    host.bytes().all(fits).then_some(host)
+}
+
+/// One list in one line, so that nobody reads half of it.
+fn append(headers: &mut HeaderMap, name: HeaderName, word: &str) {
+    let before: Vec<&str> = headers
+        .get_all(&name)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .collect();
+    let list = match before.is_empty() {
+        true => word.to_owned(),
+        false => format!("{}, {word}", before.join(", ")),
+    };
+    if let Ok(value) = HeaderValue::from_str(&list) {
+        headers.insert(name, value);
+    }
+}
+
+/// Where a request goes: the upstream's path before its own.
+pub fn target(upstream: &Uri, request: &Uri) -> Option<Uri> {
+    let own = request.path_and_query().map_or("/", |path| path.as_str());
+    // `*`, as `OPTIONS *` has it, is no path.
+    let own = match own.starts_with('/') {
+        true => own,
+        false => "/",
+    };
+    let before = upstream.path().trim_end_matches('/');
+    let path = match before {
+        "" => own.parse(),
+        before => format!("{before}{own}").parse(),
+    };
+    let mut parts = upstream.clone().into_parts();
+    parts.path_and_query = Some(path.ok()?);
+    Uri::from_parts(parts).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
+        let line = |(name, value): &(&'static str, &'static str)| {
+            let name = HeaderName::from_static(name);
+            (name, HeaderValue::from_static(value))
+        };
+        lines.iter().map(line).collect()
+    }
+
+    #[test]
+    fn what_is_about_a_connection_stays_behind() {
+        let mut given = headers(&[
+            ("connection", "close, X-Private , Idempotency-Key"),
+            ("connection", "Authorization"),
+            ("keep-alive", "timeout=5"),
+            ("te", "gzip, trailers"),
+            ("transfer-encoding", "chunked"),
+            ("upgrade", "websocket"),
+            ("x-private", "1"),
+            ("idempotency-key", "k"),
+            ("authorization", "a"),
+            ("trailer", "x-sum"),
+            ("x-public", "2"),
+        ]);
+        strip(&mut given);
+        let kept = headers(&[
+            ("te", "trailers"),
+            ("idempotency-key", "k"),
+            ("authorization", "a"),
+            ("trailer", "x-sum"),
+            ("x-public", "2"),
+        ]);
+        assert_eq!(given, kept);
+    }
+
+    #[test]
+    fn the_upstream_is_told_who_calls() {
+        let peer = Peer {
+            address: "::ffff:10.0.0.7".parse().expect("an address"),
+            encrypted: true,
+        };
+        let host = HeaderValue::from_static("api.example.com");
+        let mut given = headers(&[
+            ("x-forwarded-for", "1.2.3.4"),
+            ("x-forwarded-for", "5.6.7.8"),
+            ("forwarded", "for=1.2.3.4"),
+            ("host", "caller's"),
+        ]);
+        introduce(&mut given, peer, Some(&host), HostRule::Keep);
+        let want = headers(&[
+            ("x-forwarded-for", "1.2.3.4, 5.6.7.8, 10.0.0.7"),
+            ("x-forwarded-proto", "https"),
+            ("x-forwarded-host", "api.example.com"),
+            (
+                "forwarded",
+                "for=1.2.3.4, for=10.0.0.7;proto=https;host=\"api.example.com\"",
+            ),
+            ("via", "1.1 hapax"),
+            ("host", "api.example.com"),
+        ]);
+        assert_eq!(given, want);
+        let mut own = HeaderMap::new();
+        let strange = HeaderValue::from_static("x\";for=evil");
+        introduce(&mut own, peer, Some(&strange), HostRule::Upstream);
+        assert_eq!(own["forwarded"], "for=10.0.0.7;proto=https");
+        assert!(!own.contains_key(HOST));
+    }
+
+    #[test]
+    fn the_upstream_s_path_stands_before_the_request_s() {
+        let table = [
+            ("http://a:1", "/x?y=%20", "http://a:1/x?y=%20"),
+            ("http://a:1/", "/x", "http://a:1/x"),
+            ("http://a:1/v1/", "http://b/x", "http://a:1/v1/x"),
+            ("http://a:1/v1", "*", "http://a:1/v1/"),
+            ("http://a:1", "//x/../y", "http://a:1//x/../y"),
+        ];
+        for (upstream, request, want) in table {
+            let parse = |text: &str| text.parse::<Uri>().expect("a URI");
+            let target = target(&parse(upstream), &parse(request)).expect("a target");
+            assert_eq!(target.to_string(), want);
+        }
+    }
+
+    #[test]
+    fn only_a_plain_read_may_change_the_protocol() {
+        let ask = |method: Method, version, protocol: &'static str| {
+            let mut request = Request::new(());
+            *request.method_mut() = method;
+            *request.version_mut() = version;
+            put_upgrade(request.headers_mut(), HeaderValue::from_static(protocol));
+            upgrade(&request).is_some()
+        };
+        assert!(ask(Method::GET, Version::HTTP_11, "websocket"));
+        assert!(!ask(Method::POST, Version::HTTP_11, "websocket"));
+        assert!(!ask(Method::GET, Version::HTTP_2, "websocket"));
+        assert!(!ask(Method::GET, Version::HTTP_11, "H2C"));
+    }
+}

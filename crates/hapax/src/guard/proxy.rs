@@ -1,0 +1,145 @@
+//! The reverse proxy: one request in, the same request out, and the answer back, byte for byte.
+//!
+//! It knows nothing of keys. What it adds to an answer is what it knows about the run: that no byte left, or that nobody knows.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use hapax_tower::Keep;
+use http::{HeaderMap, Method, Request, Response, Version};
+use http_body_util::{BodyExt, Either, Full};
+use hyper::body::{Body, Incoming};
+use tower_service::Service;
+
+use super::BoxError;
+use super::flow::Flowing;
+use super::head::{self, Peer};
+use super::tunnel::Tunnels;
+use super::upstream::{NoAnswer, Upstreams};
+use crate::config::GuardConfig;
+use crate::http::gateway;
+
+/// The status of an answer that changes the protocol.
+const SWITCHING: u16 = 101;
+
+/// An answer's body: the upstream's, or what the guard says itself.
+pub type ProxyBody = Either<Flowing<Incoming>, Full<Bytes>>;
+
+/// Passes requests to one guard's upstream.
+#[derive(Clone)]
+pub struct Proxy {
+    config: Arc<GuardConfig>,
+    upstreams: Upstreams,
+    tunnels: Tunnels,
+}
+
+impl Proxy {
+    /// A proxy to the upstream of a guard.
+    pub fn new(config: Arc<GuardConfig>, upstreams: Upstreams, tunnels: Tunnels) -> Proxy {
+        Proxy {
+            config,
+            upstreams,
+            tunnels,
+        }
+    }
+
+    async fn pass<B>(self, mut request: Request<B>) -> Response<ProxyBody>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let target = head::target(self.config.upstream.uri(), request.uri());
+        let Some(target) = target.filter(|_| request.method() != Method::CONNECT) else {
+            return gateway::not_a_request().map(Either::Right);
+        };
+        let protocol = head::upgrade(&request);
+        let caller = protocol.is_some().then(|| hyper::upgrade::on(&mut request));
+        let (mut parts, body) = request.into_parts();
+        let host = head::host_of(&parts.uri, &parts.headers);
+        head::strip(&mut parts.headers);
+        if let Some(peer) = parts.extensions.get::<Peer>() {
+            head::introduce(&mut parts.headers, *peer, host.as_ref(), self.config.host);
+        }
+        if let Some(protocol) = protocol {
+            head::put_upgrade(&mut parts.headers, protocol);
+        }
+        parts.uri = target;
+        parts.version = Version::HTTP_11;
+        parts.extensions = http::Extensions::new();
+        let body = body.map_err(Into::into).boxed_unsync();
+        let request = Request::from_parts(parts, body);
+        match self.upstreams.send(request, self.config.timeout).await {
+            Ok(response) => self.answer(response, caller),
+            Err(failed) => self.failed(&failed),
+        }
+    }
+
+    fn answer(
+        &self,
+        mut response: Response<Incoming>,
+        caller: Option<hyper::upgrade::OnUpgrade>,
+    ) -> Response<ProxyBody> {
+        if response.status().as_u16() == SWITCHING {
+            let Some(caller) = caller else {
+                return gateway::unasked_switch().map(Either::Right);
+            };
+            let upstream = hyper::upgrade::on(&mut response);
+            self.tunnels.dig(caller, upstream);
+        } else {
+            head::strip(response.headers_mut());
+        }
+        let patience = self.config.idle_timeout;
+        let mut response = response.map(|body| Either::Left(Flowing::new(body, patience)));
+        // What the client put there is about the connection to the upstream.
+        *response.extensions_mut() = http::Extensions::new();
+        *response.version_mut() = Version::HTTP_11;
+        response
+    }
+
+    fn failed(&self, failed: &NoAnswer) -> Response<ProxyBody> {
+        let guard = &*self.config.name;
+        let (keep, text) = match failed {
+            NoAnswer::NotSent { text, .. } => (Keep::Release, text),
+            NoAnswer::Lost { text, .. } => (Keep::Unknown, text),
+        };
+        tracing::warn!(guard, error = %text, sent = ?keep, "the upstream gave no answer");
+        let mut answer = gateway::no_answer(failed).map(Either::Right);
+        answer.extensions_mut().insert(keep);
+        answer
+    }
+}
+
+impl<B> Service<Request<B>> for Proxy
+where
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<ProxyBody>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<ProxyBody>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let passing = self.clone().pass(request);
+        Box::pin(async move { Ok(passing.await) })
+    }
+}
+
+/// What of a caller's head is shown to whoever decides whether the caller may.
+pub fn credentials(headers: &HeaderMap) -> HeaderMap {
+    let shown = |name: &http::HeaderName| {
+        let name = name.as_str();
+        matches!(name, "authorization" | "cookie" | "forwarded") || name.starts_with("x-forwarded-")
+    };
+    let mut kept = HeaderMap::new();
+    for (name, value) in headers.iter().filter(|(name, _)| shown(name)) {
+        kept.append(name.clone(), value.clone());
+    }
+    kept
+}

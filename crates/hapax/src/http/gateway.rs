@@ -1,0 +1,103 @@
+//! What a guard says itself instead of its upstream.
+
+use bytes::Bytes;
+use hapax_tower::problem::Problem;
+use http::{Response, StatusCode};
+use http_body_util::Full;
+
+use crate::guard::upstream::{NoAnswer, Why};
+
+/// The upstream was not reached, so that nothing was done.
+const UNREACHABLE: Problem = Problem::new(
+    "upstream-unreachable",
+    StatusCode::BAD_GATEWAY,
+    "The API could not be reached",
+    "No byte of the request was sent: nothing was done. Send it again with the same key.",
+);
+/// The same, and it took a while to find out.
+const UNREACHABLE_LATE: Problem = Problem::new(
+    "upstream-unreachable",
+    StatusCode::GATEWAY_TIMEOUT,
+    "The API could not be reached",
+    "No byte of the request was sent: nothing was done. Send it again with the same key.",
+);
+/// The upstream broke off.
+const LOST: Problem = Problem::new(
+    "upstream-lost",
+    StatusCode::BAD_GATEWAY,
+    "The API gave no answer",
+    "The request was sent, and the connection broke before an answer: it may or may not have been carried out.",
+);
+/// The upstream is silent.
+const LOST_LATE: Problem = Problem::new(
+    "upstream-lost",
+    StatusCode::GATEWAY_TIMEOUT,
+    "The API gave no answer",
+    "The request was sent, and no answer came in time: it may or may not have been carried out.",
+);
+/// Not for us.
+const NOT_A_REQUEST: Problem = Problem::new(
+    "not-a-request",
+    StatusCode::METHOD_NOT_ALLOWED,
+    "This is not a request to the API",
+    "CONNECT, and targets that are not paths, are not passed on.",
+);
+const UNASKED_SWITCH: Problem = Problem::new(
+    "upstream-lost",
+    StatusCode::BAD_GATEWAY,
+    "The API gave no answer",
+    "The API changed the protocol without being asked to.",
+);
+const CALLER_UNKNOWN: Problem = Problem::new(
+    "caller-unknown",
+    StatusCode::UNAUTHORIZED,
+    "The caller is not known",
+    "",
+);
+const AUTH_UNAVAILABLE: Problem = Problem::new(
+    "authorization-unavailable",
+    StatusCode::SERVICE_UNAVAILABLE,
+    "Whether the caller may could not be asked",
+    "The service that decides about callers does not answer. Nothing was done; send it again with the same key.",
+);
+/// A service that does not answer now may answer soon.
+const ASK_AGAIN_SECONDS: i64 = 2;
+
+/// There is no answer, and this is what that proves.
+pub fn no_answer(failed: &NoAnswer) -> Response<Full<Bytes>> {
+    let problem = match failed {
+        NoAnswer::NotSent {
+            why: Why::Broken, ..
+        } => UNREACHABLE.retry_after(ASK_AGAIN_SECONDS),
+        NoAnswer::NotSent { why: Why::Late, .. } => UNREACHABLE_LATE.retry_after(ASK_AGAIN_SECONDS),
+        NoAnswer::Lost {
+            why: Why::Broken, ..
+        } => LOST,
+        NoAnswer::Lost { why: Why::Late, .. } => LOST_LATE,
+    };
+    problem.response(Full::new)
+}
+
+/// A request that no upstream is asked.
+pub fn not_a_request() -> Response<Full<Bytes>> {
+    NOT_A_REQUEST.response(Full::new)
+}
+
+/// The upstream changed the protocol by itself.
+pub fn unasked_switch() -> Response<Full<Bytes>> {
+    UNASKED_SWITCH.response(Full::new)
+}
+
+/// Nobody knows who calls, and why that is.
+pub fn caller_unknown(why: &str) -> Response<Bytes> {
+    let problem = Problem {
+        detail: format!("{why}. Nothing was done.").into(),
+        ..CALLER_UNKNOWN
+    };
+    problem.refusal()
+}
+
+/// Whoever decides about callers does not answer.
+pub fn authorization_unavailable() -> Response<Bytes> {
+    AUTH_UNAVAILABLE.retry_after(ASK_AGAIN_SECONDS).refusal()
+}

@@ -1,0 +1,96 @@
+//! `hapax conform` against guards and against an API that does not conform.
+
+use serde_json::Value;
+
+use super::scene::{Scene, counting};
+use crate::effects::scene::{SQLITE, on_each_store};
+use crate::program::{Ran, run};
+use crate::support::world::{Act, World};
+
+const CALLERS: [&str; 4] = ["--header", "x-user: ada", "--other-header", "x-user: bob"];
+
+fn conform(url: &str, more: &[&str]) -> Ran {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut args = vec!["conform", url];
+    args.extend(more);
+    run(folder.path(), &args)
+}
+
+fn outcomes(ran: &Ran) -> Vec<(String, String)> {
+    let json = ran.json();
+    let text = |value: &Value| value.as_str().expect("text").to_owned();
+    let checks = json["checks"].as_array().expect("a list").iter();
+    checks
+        .map(|check| (text(&check["check"]), text(&check["outcome"])))
+        .collect()
+}
+
+#[test]
+fn our_guards_conform_in_both_presets() {
+    on_each_store(|store| {
+        for (preset, quotes) in [("ietf", "pass"), ("stripe", "skipped")] {
+            let world = counting();
+            let lines = format!("tenant = \"{preset}\"\npreset = \"{preset}\"\nrequired = true");
+            let scene = Scene::new(store, &world.url(""), &lines);
+            let mut args = vec!["--preset", preset, "--required", "--race", "20", "--json"];
+            args.extend(CALLERS);
+            let ran = conform(&scene.url("/charges"), &args).expect_exit(0);
+            for (check, outcome) in outcomes(&ran) {
+                let want = match check.as_str() {
+                    "quoted key" | "open quote" => quotes,
+                    _ => "pass",
+                };
+                assert_eq!(outcome, want, "{preset}, {check}: {}", ran.stdout);
+            }
+        }
+    });
+}
+
+#[test]
+fn an_api_that_ignores_keys_fails_and_the_table_says_why() {
+    let world = counting();
+    let mut args = vec!["--required"];
+    args.extend(CALLERS);
+    let ran = conform(&world.url("/charges"), &args).expect_exit(1);
+    for line in [
+        "replay",
+        "mismatch",
+        "race",
+        "key too long",
+        "two keys",
+        "missing key",
+    ] {
+        let row = ran.stdout.lines().find(|row| row.starts_with(line));
+        let row = row.unwrap_or_else(|| panic!("no {line} in {}", ran.stdout));
+        assert!(row.contains("FAIL"), "{row}");
+    }
+    assert!(
+        ran.stdout.contains("10 at a time: 10 executions"),
+        "{}",
+        ran.stdout
+    );
+    assert!(ran.stderr.contains("failed"), "{}", ran.stderr);
+}
+
+#[test]
+fn an_api_whose_answers_do_not_differ_is_told_so() {
+    let world = World::new(|_| Act::AnswerWith(200, "", "ok".to_owned()));
+    let scene = Scene::new(SQLITE, &world.url(""), "");
+    let args = ["--header", "x-user: ada"];
+    let ran = conform(&scene.url("/charges"), &args).expect_exit(0);
+    let row = |name: &str| {
+        let row = ran.stdout.lines().find(|row| row.starts_with(name));
+        row.unwrap_or_else(|| panic!("no {name} in {}", ran.stdout))
+            .to_owned()
+    };
+    assert!(row("executions differ").contains("executions cannot be counted"));
+    assert!(row("race").contains("skipped"));
+    assert!(row("scope").contains("--other-header"));
+}
+
+#[test]
+fn an_api_that_is_not_there_is_unreachable() {
+    let gone = counting().url("/charges");
+    conform(&gone, &[]).expect_exit(5);
+    conform("charges", &[]).expect_exit(2);
+}

@@ -1,0 +1,22 @@
+//! Guards, over real HTTP, on both stores: a retried request gets the first one's answer, and nothing is carried out twice.
+//!
+//! - [`answers`]: the cases of a key, one by one
+//! - [`running`]: requests at a time, callers that go away, and a server that stops
+//! - [`crash`]: `kill -9` with a request under way; a database that is away
+//! - [`callers`]: who calls, by header, token, certificate or another service's word
+//! - [`passing`]: what is passed through: streams, changes of protocol, heads
+//! - [`operators`]: keys as operators see and resolve them; probes
+//! - [`conform`]: `hapax conform` against guards and against an API that does not conform
+//! - [`config`]: what is said about mistakes in `[[guard]]`
+//!
+//! [`scene`] is a server with one guard.
+
+mod answers;
+mod callers;
+mod config;
+mod conform;
+mod crash;
+mod operators;
+mod passing;
+mod running;
+pub(crate) mod scene;
