@@ -4,8 +4,9 @@
 //! no `begin`, so that no transaction can be held open over a network call. Three stores keep that promise:
 //! [`model`] (in memory, the oracle), [`sqlite`] (embedded, the default) and [`postgres`] (any number of nodes).
 //! One suite, [`conformance`], runs on all three. [`Catalog`] is what they keep beside the ledger, [`Keys`] what
-//! the guard keeps in it.
+//! the guard keeps in it. [`atomic`] is for keys that live in somebody else's database, and in their transactions.
 
+pub mod atomic;
 pub mod catalog;
 #[cfg(feature = "conformance")]
 pub mod conformance;

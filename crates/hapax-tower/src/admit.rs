@@ -20,6 +20,7 @@ use tracing::Instrument;
 use crate::attempt::{Attempt, Call, attempt};
 use crate::body::{AnswerBody, ByteBody, Held, HoldProblem, Limits, hold};
 use crate::clock;
+use crate::guard::Guard;
 use crate::layer::{Inner, Shared};
 use crate::observe::Verdict;
 use crate::prefer;
@@ -41,7 +42,7 @@ pub(crate) struct Admission<S> {
 }
 
 /// A request that is answered before its key is looked up.
-type Turned = (Verdict, Response<Bytes>);
+pub(crate) type Turned = (Verdict, Response<Bytes>);
 
 /// Lets a request in, or says why not.
 pub(crate) async fn admit<S, B, R>(
@@ -58,7 +59,7 @@ where
         service,
         key,
     } = admission;
-    match prepare(&shared, &key, request).await {
+    match prepare(&shared.guard, &key, request).await {
         Ok(call) => asked(shared, service, call).await,
         Err((verdict, response)) => {
             shared.tell(verdict);
@@ -123,11 +124,14 @@ fn in_progress(remaining: Span) -> Problem {
 }
 
 /// Everything that the store is asked with. The caller is asked for first: who is refused brings no body.
-async fn prepare<B>(shared: &Shared, key: &GuardKey, request: Request<B>) -> Result<Call, Turned>
+pub(crate) async fn prepare<B>(
+    guard: &Guard,
+    key: &GuardKey,
+    request: Request<B>,
+) -> Result<Call, Turned>
 where
     B: ByteBody,
 {
-    let guard = &shared.guard;
     let (head, body) = request.into_parts();
     let principal = guard.principal.principal(&head).await;
     let principal = principal.map_err(|refusal| (Verdict::Refused, refusal))?;
@@ -139,7 +143,7 @@ where
     let mut body = hold(body, limits)
         .await
         .map_err(|problem| turned(&problem, guard.request_bytes_max))?;
-    let claim = claim(shared, key, principal, &head, &mut body)
+    let claim = claim(guard, key, principal, &head, &mut body)
         .await
         .map_err(|error| turned(&HoldProblem::Spool(error), guard.request_bytes_max))?;
     Ok(Call { head, body, claim })
@@ -158,13 +162,12 @@ fn turned(problem: &HoldProblem, bytes_max: u64) -> Turned {
 }
 
 async fn claim(
-    shared: &Shared,
+    guard: &Guard,
     key: &GuardKey,
     principal: Arc<str>,
     head: &Parts,
     body: &mut Held,
 ) -> std::io::Result<KeyClaim> {
-    let guard = &shared.guard;
     let content_type = head.headers.get(CONTENT_TYPE);
     let request = RequestHead {
         method: head.method.as_str(),

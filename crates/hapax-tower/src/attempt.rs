@@ -21,7 +21,7 @@ use crate::run::{Right, run};
 use crate::stored::Stored;
 
 /// When the store is down, it is asked again after so many seconds.
-const STORE_RETRY_AFTER_S: i64 = 2;
+pub(crate) const STORE_RETRY_AFTER_S: i64 = 2;
 
 /// A request that has arrived whole.
 pub(crate) struct Call {
@@ -151,7 +151,7 @@ fn not_kept<R>(
     response
 }
 
-fn mark<B>(response: &mut Response<B>, expires_at: Time) {
+pub(crate) fn mark<B>(response: &mut Response<B>, expires_at: Time) {
     let headers = response.headers_mut();
     headers.insert(IDEMPOTENT_REPLAYED, HeaderValue::from_static("true"));
     publish_expiry(response, expires_at);

@@ -11,7 +11,7 @@ use http::header::HeaderName;
 use http::request::Parts;
 
 use crate::headers::{KEPT_BY_DEFAULT, may_be_kept};
-use crate::observe::Observer;
+use crate::observe::{Observer, Verdict};
 use crate::principal::Principal;
 
 /// How long a run may go without a heartbeat. Long enough for a store that is slow for a while, short enough for a caller to
@@ -60,7 +60,9 @@ pub enum GuardProblem {
     #[error("the limit of {0} bytes for {1} is out of range")]
     Limit(u64, &'static str),
     /// Key and work cannot commit together in a layer around the service.
-    #[error("`atomic` is for handlers that join the key's transaction: take `hold` or `keyed`")]
+    #[error(
+        "`atomic` is for handlers that join the key's transaction: take an `AtomicLayer`, or `hold` or `keyed`"
+    )]
     Atomic,
 }
 
@@ -230,13 +232,30 @@ impl Guard {
         self
     }
 
-    /// Can this guard keep its promises?
-    pub(crate) fn check(self) -> Result<Guard, GuardProblem> {
-        if !self.short_ttl {
-            check_ttl(self.policy.ttl)?;
+    /// Tells the observer, if there is one.
+    pub(crate) fn tell(&self, verdict: Verdict) {
+        if let Some(observer) = &self.observer {
+            observer.verdict(&self.name, verdict);
         }
+    }
+
+    /// Can this guard keep its promises around a service whose work it knows nothing of?
+    pub(crate) fn check(self) -> Result<Guard, GuardProblem> {
         if self.policy.on_unknown == OnUnknown::Atomic {
             return Err(GuardProblem::Atomic);
+        }
+        self.check_rest()
+    }
+
+    /// Can this guard keep its promises where key and work commit together? There are no unknown outcomes then.
+    pub(crate) fn check_atomic(mut self) -> Result<Guard, GuardProblem> {
+        self.policy.on_unknown = OnUnknown::Atomic;
+        self.check_rest()
+    }
+
+    fn check_rest(self) -> Result<Guard, GuardProblem> {
+        if !self.short_ttl {
+            check_ttl(self.policy.ttl)?;
         }
         if !(400..=499).contains(&self.policy.mismatch_status) {
             return Err(GuardProblem::MismatchStatus(self.policy.mismatch_status));
@@ -310,6 +329,8 @@ mod tests {
             problem(|guard| guard.policy(policy(OnUnknown::Atomic, 409))),
             Some(GuardProblem::Atomic)
         );
+        let atomic = Guard::new("g", SharedScope).check_atomic();
+        assert!(atomic.is_ok_and(|guard| guard.policy.on_unknown == OnUnknown::Atomic));
         assert_eq!(
             problem(|guard| guard.policy(policy(OnUnknown::Hold, 200))),
             Some(GuardProblem::MismatchStatus(200))

@@ -29,6 +29,20 @@ pub enum Keep {
     Unknown,
 }
 
+/// Why a run ended as it did, for operators: they read it with the key, callers never do. A handler puts it into the answer's extensions,
+/// mostly beside [`Keep::Unknown`] or [`Keep::Release`], where the status alone says little. Its first 200 bytes are kept.
+///
+/// ```
+/// use hapax_tower::{Keep, Why};
+///
+/// let mut answer = http::Response::new("try again later");
+/// *answer.status_mut() = http::StatusCode::BAD_GATEWAY;
+/// answer.extensions_mut().insert(Keep::Unknown);
+/// answer.extensions_mut().insert(Why("the bank closed the connection without an answer".to_owned()));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Why(pub String);
+
 /// A guarded run, in the extensions of the request that the inner service gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuardedRun {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use hapax_ledger::guard::parse_key;
+use hapax_ledger::guard::{GuardKey, parse_key};
 use hapax_store::Keys;
 use http::{Request, Response};
 use http_body::Body;
@@ -30,9 +30,7 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn tell(&self, verdict: Verdict) {
-        if let Some(observer) = &self.guard.observer {
-            observer.verdict(&self.guard.name, verdict);
-        }
+        self.guard.tell(verdict);
     }
 }
 
@@ -127,12 +125,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Answering<S::Future, R> {
-        let guard = &self.shared.guard;
-        if !guard.methods.contains(request.method()) {
-            return self.pass(request);
-        }
-        let values = request.headers().get_all(IDEMPOTENCY_KEY);
-        match parse_key(values.iter().map(|value| value.as_bytes())) {
+        match key_of(&self.shared.guard, &request) {
             Ok(Some(key)) => {
                 // The service that is ready goes with the request; a new one gets ready for the next.
                 let next = self.inner.clone();
@@ -144,10 +137,25 @@ where
                 };
                 Answering::guarded(admit(admission, request))
             }
-            Ok(None) if guard.required => self.refuse(Verdict::Missing, &KEY_MISSING),
             Ok(None) => self.pass(request),
-            Err(problem) => self.refuse(Verdict::Malformed, &Problem::key_malformed(problem)),
+            Err((verdict, problem)) => self.refuse(verdict, &problem),
         }
+    }
+}
+
+/// The key of a request that is to be guarded; `None` if it passes.
+pub(crate) fn key_of<B>(
+    guard: &Guard,
+    request: &Request<B>,
+) -> Result<Option<GuardKey>, (Verdict, Problem)> {
+    if !guard.methods.contains(request.method()) {
+        return Ok(None);
+    }
+    let values = request.headers().get_all(IDEMPOTENCY_KEY);
+    match parse_key(values.iter().map(|value| value.as_bytes())) {
+        Ok(None) if guard.required => Err((Verdict::Missing, KEY_MISSING)),
+        Ok(key) => Ok(key),
+        Err(problem) => Err((Verdict::Malformed, Problem::key_malformed(problem))),
     }
 }
 

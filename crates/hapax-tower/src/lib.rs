@@ -35,17 +35,21 @@
 //! headers and bytes with `Idempotent-Replayed: true`; another request under the same key is refused.
 //!
 //! If the service fails, panics or dies, nobody knows what it did: the outcome is *unknown*, and the policy decides whether the
-//! work is held until somebody finds out, or repeated. See [`problem`] for what callers hear, and [`Keep`] for what a handler
-//! may decide.
+//! work is held until somebody finds out, or repeated. See [`problem`] for what callers hear, [`Keep`] for what a handler
+//! may decide, and [`Why`] for what it may tell operators.
 //!
 //! If the work ran and its answer cannot be stored, the layer tries again for as long as its lease lasts; then the caller hears 503
 //! with the problem `outcome-unknown`, and not the answer: an answer that was given out and could not be repeated would be
 //! worse than none.
 //!
+//! Where the service has a database of its own, [`atomic`] mode does better: key, work and answer are one transaction of its, and no
+//! outcome is ever unknown.
+//!
 //! The service runs in a spawned task: what an outer layer has put into task-local storage is not there; what it has put into
 //! the request's extensions is.
 
 mod admit;
+pub mod atomic;
 mod attempt;
 mod body;
 mod caught;
@@ -63,10 +67,12 @@ mod run;
 mod running;
 mod settle;
 mod stored;
+#[cfg(feature = "axum")]
+pub mod webhook;
 
 pub use body::{AnswerBody, BoxError, GuardBody};
 pub use guard::{Guard, GuardProblem};
-pub use keep::{GuardedRun, Keep};
+pub use keep::{GuardedRun, Keep, Why};
 pub use layer::{Answering, IdempotencyLayer, Idempotent};
 pub use observe::{Observer, Verdict};
 pub use principal::{Principal, SharedScope};
@@ -75,3 +81,8 @@ pub use principal::{Principal, SharedScope};
 pub use hapax_ledger as ledger;
 /// The stores.
 pub use hapax_store as store;
+
+/// The code of the guide compiles.
+#[cfg(all(doctest, feature = "axum"))]
+#[doc = include_str!("../../../docs/guide/guard-in-rust.md")]
+mod guide {}

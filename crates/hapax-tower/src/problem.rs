@@ -126,6 +126,7 @@ impl Problem {
     }
 }
 
+const IN_PROGRESS_TITLE: &str = "The first request with this key is still running";
 const OUTCOME_UNKNOWN_TITLE: &str = "The outcome is unknown";
 
 /// The key is not there.
@@ -171,8 +172,15 @@ pub(crate) const SPOOL_FAILED: Problem = Problem::new(
 pub(crate) const IN_PROGRESS: Problem = Problem::new(
     "in-progress",
     StatusCode::CONFLICT,
-    "The first request with this key is still running",
+    IN_PROGRESS_TITLE,
     "Send it again later with the same key for its answer; `Prefer: wait=N` waits for it here.",
+);
+/// The first one runs, and nobody waits for it here.
+pub(crate) const IN_PROGRESS_NO_WAIT: Problem = Problem::new(
+    "in-progress",
+    StatusCode::CONFLICT,
+    IN_PROGRESS_TITLE,
+    "Send it again later with the same key for its answer.",
 );
 /// Nobody knows.
 pub(crate) const OUTCOME_UNKNOWN: Problem = Problem::new(

@@ -17,7 +17,7 @@ use crate::caught::{Panicked, caught};
 use crate::clock;
 use crate::guard::Guard;
 use crate::headers;
-use crate::keep::{GuardedRun, Keep};
+use crate::keep::{GuardedRun, Keep, Why};
 use crate::layer::{Inner, Shared};
 use crate::problem::{NOT_SETTLED, Problem, SUPERSEDED};
 use crate::settle::{Ended, Settled, settle};
@@ -176,15 +176,16 @@ where
 fn done<R>(
     settlement: Settlement,
     stored: Option<Stored>,
-    head: Parts,
+    mut head: Parts,
     body: AnswerBody<R>,
 ) -> Done<R> {
+    let why = head.extensions.remove::<Why>();
     Done {
         ended: Ended {
             settlement,
             status: Some(head.status),
             stored,
-            error: None,
+            error: why.map(|Why(text)| text),
         },
         response: Response::from_parts(head, body),
     }

@@ -185,7 +185,7 @@ impl Bench<'_> {
 }
 
 /// A time, or that there was none.
-fn shown(time_us: Option<u64>) -> String {
+pub(super) fn shown(time_us: Option<u64>) -> String {
     time_us.map_or_else(|| "no answers".to_owned(), time)
 }
 

@@ -8,6 +8,7 @@
 mod ceiling;
 pub(crate) mod ceiling_server;
 mod dispatch;
+mod guard;
 mod intake;
 mod process;
 mod report;
@@ -44,13 +45,15 @@ enum Name {
     Intake,
     /// Effects a second from accept to done, as a share of the bare sender; how long one takes; lanes that are down.
     Dispatch,
+    /// Guarded requests a second, first ones and replays, as a share of the same proxy that passes them; how much longer one takes.
+    Guard,
 }
 
 impl Name {
     /// What a large store holds unless told.
     fn fill(self) -> u64 {
         match self {
-            Name::Ceiling => 0,
+            Name::Ceiling | Name::Guard => 0,
             Name::Intake => 5_000_000,
             Name::Dispatch => 1_000_000,
         }
@@ -99,6 +102,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Name::Ceiling => ceiling::run(&load)?,
         Name::Intake => intake::run(&load)?,
         Name::Dispatch => dispatch::run(&load)?,
+        Name::Guard => guard::run(&load)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -109,6 +113,13 @@ fn rerun_in_release() -> anyhow::Result<ExitCode> {
     let mut again = workspace::cargo(["run", "--quiet", "--release", "--package", "xtask", "--"]);
     let status = again.args(std::env::args_os().skip(1)).status()?;
     Ok(workspace::exit_code(status))
+}
+
+/// Builds the program itself.
+fn build_program() -> anyhow::Result<PathBuf> {
+    let build = ["build", "--quiet", "--release", "--package", "hapax"];
+    workspace::succeed(workspace::cargo(build).args(["--bin", "hapax"]))?;
+    Ok(workspace::target().join("release/hapax"))
 }
 
 /// Builds a program of the bench that needs what is measured: an example of the crate `hapax`.

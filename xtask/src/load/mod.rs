@@ -6,12 +6,13 @@
 //!
 //! - [`generator`]: threads, rounds. [`connection`]: one request after the other. [`process`]: the bench's side.
 //! - [`histogram`], [`tally`]: what is counted. [`response`]: the parser.
-//! - [`requests`]: the trait to implement for other requests; [`template`] helps; [`github`], [`stripe`], [`plain`].
+//! - [`requests`]: the trait to implement for other requests; [`template`] helps; [`github`], [`stripe`], [`keyed`], [`plain`].
 
 mod connection;
 mod generator;
 mod github;
 mod histogram;
+mod keyed;
 mod order;
 mod plain;
 mod process;

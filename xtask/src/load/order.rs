@@ -43,6 +43,10 @@ pub(crate) enum Shape {
     Stripe,
     /// The same, but the same few events again and again.
     StripeAgain,
+    /// Unsigned, with a new `Idempotency-Key` per request.
+    Keyed,
+    /// The same, but a few keys again and again.
+    KeyedAgain,
 }
 
 /// What the generator reports.

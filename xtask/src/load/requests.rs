@@ -1,7 +1,7 @@
 //! Where requests come from: one maker per connection.
 
 use super::order::{Order, Shape};
-use super::{github, plain, stripe};
+use super::{github, keyed, plain, stripe};
 
 /// Makes one request after the other.
 pub(super) trait Requests {
@@ -20,7 +20,9 @@ pub(super) fn maker(
         Shape::Plain => Box::new(plain::Plain::new(order)?),
         Shape::Github => Box::new(github::Github::new(order, ids)?),
         Shape::Stripe => Box::new(stripe::Stripe::new(order, ids)?),
-        Shape::StripeAgain => Box::new(stripe::Stripe::new(order, ids.that_return())?),
+        Shape::StripeAgain => Box::new(stripe::Stripe::new(order, ids.that_return(RETURNING_IDS))?),
+        Shape::Keyed => Box::new(keyed::Keyed::new(order, ids)?),
+        Shape::KeyedAgain => Box::new(keyed::Keyed::new(order, ids.that_return(RETURNING_KEYS))?),
     })
 }
 
@@ -36,6 +38,9 @@ pub(super) struct Ids {
 
 /// How many ids a connection has that sends the same events again and again.
 const RETURNING_IDS: u64 = 256;
+/// How many keys a connection has that sends the same keys again and again. Few: the first of each is a first request, and all of
+/// those belong into the warm-up.
+const RETURNING_KEYS: u64 = 8;
 
 /// Digits of an id.
 pub(super) const ID_DIGITS: usize = 32;
@@ -51,11 +56,8 @@ impl Ids {
     }
 
     /// The same, but a few ids over and over.
-    fn that_return(self) -> Ids {
-        Ids {
-            cycle: RETURNING_IDS,
-            ..self
-        }
+    fn that_return(self, cycle: u64) -> Ids {
+        Ids { cycle, ..self }
     }
 
     /// Writes the next id into `digits`, which must be [`ID_DIGITS`] long.
@@ -125,7 +127,7 @@ pub(super) mod tests {
 
     #[test]
     fn ids_that_return_begin_again() {
-        let mut ids = Ids::new(7, 0).that_return();
+        let mut ids = Ids::new(7, 0).that_return(RETURNING_IDS);
         let mut id = [0; ID_DIGITS];
         ids.write(&mut id);
         let first = id;
@@ -137,7 +139,7 @@ pub(super) mod tests {
 
     #[test]
     fn every_shape_makes_bodies_of_the_ordered_length_that_are_json() {
-        for shape in [Shape::Plain, Shape::Github, Shape::Stripe] {
+        for shape in [Shape::Plain, Shape::Github, Shape::Stripe, Shape::Keyed] {
             let mut maker = maker(&order(shape, "secret"), 1, 0).expect("long enough");
             let (_, body) = parts(maker.next());
             assert_eq!(body.len(), 1024, "{shape:?}");

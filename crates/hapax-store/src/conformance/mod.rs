@@ -6,6 +6,7 @@
 
 pub mod accept;
 pub mod after;
+pub mod atomic;
 pub mod caps;
 pub mod catalog;
 pub mod commands;

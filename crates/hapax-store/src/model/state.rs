@@ -201,6 +201,7 @@ impl State {
         }
         for id in &gone {
             self.events.remove(id);
+            self.trim_attempts(*id);
             self.effects.forget_event(*id);
         }
         self.keys.retain(|_, id| !gone.contains(id));
@@ -231,6 +232,11 @@ impl State {
         if row.deliveries.len() > 2 {
             row.deliveries.drain(1..row.deliveries.len() - 1);
         }
+        self.trim_attempts(id);
+    }
+
+    /// Attempts of what an event calls for go if no event tells of them any more, whichever was the last to.
+    fn trim_attempts(&mut self, id: EventId) {
         let events = &self.events;
         let told = |other: &EventId| {
             events

@@ -198,7 +198,33 @@ pub(super) async fn reap_events(
             &[(&shard, Type::INT2), (&free, Type::UUID_ARRAY)],
         )
         .await?;
+    if !effects.is_empty() {
+        trim_shared(taken, &effects).await?;
+    }
     Ok((count(&gone, 0), count(&gone, 1)))
+}
+
+/// Attempts at what events that are gone called for, and others still do, go if none of those tells of them any more.
+async fn trim_shared(taken: &Taken, effects: &[(i16, Uuid)]) -> Result<(), StoreError> {
+    let (shards, ids): (Vec<i16>, Vec<Uuid>) = effects.iter().copied().unzip();
+    taken
+        .query(
+            "DELETE FROM hapax.attempt a USING unnest($1::int2[], $2::uuid[]) AS k (shard, id), hapax.effect c
+             WHERE c.shard = k.shard AND c.id = k.id AND a.shard = c.shard AND a.effect = c.id
+               AND NOT EXISTS (
+                   SELECT FROM hapax.event v WHERE v.shard = c.event_shard AND v.id = c.event AND v.ledger_until <> $3
+               ) AND NOT EXISTS (
+                   SELECT FROM hapax.effect_link l JOIN hapax.event v ON v.shard = l.shard AND v.id = l.event
+                   WHERE l.effect = c.id AND v.ledger_until <> $3
+               )",
+            &[
+                (&shards, Type::INT2_ARRAY),
+                (&ids, Type::UUID_ARRAY),
+                (&Time::MIN.micros(), Type::INT8),
+            ],
+        )
+        .await?;
+    Ok(())
 }
 
 /// Of expired events, those whose key is ours to delete: it has gone over to another event, or we could lock it. An arrival

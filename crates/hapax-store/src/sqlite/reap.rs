@@ -265,7 +265,8 @@ fn delete_effect(tx: &mut Tx<'_>, held: &Held) -> Result<(), StoreError> {
         .and_then(|mut read| read.query_row([held.row >> PLACE_BITS, held.row], |row| row.get(0)))
         .map_err(sql_error)?;
     if wanted {
-        return Ok(());
+        // The event that is gone may have been the last that told of it.
+        return trim_attempts(tx, held.row);
     }
     tx.db
         .prepare_cached("DELETE FROM attempt WHERE effect = ?1")

@@ -1,5 +1,6 @@
 //! Every store through the same suite, and each through what only it can get wrong.
 
+mod atomic;
 mod database;
 mod model;
 mod postgres;

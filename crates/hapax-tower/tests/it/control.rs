@@ -7,7 +7,7 @@ use axum::Extension;
 use axum::extract::Request;
 use bytes::Bytes;
 use hapax_ledger::guard::{GuardPolicy, OnUnknown};
-use hapax_tower::{GuardBody, GuardedRun, IdempotencyLayer, Keep};
+use hapax_tower::{GuardBody, GuardedRun, IdempotencyLayer, Keep, Why};
 use http_body_util::Full;
 use tower_layer::Layer;
 use tower_service::Service;
@@ -18,6 +18,7 @@ use crate::world::{World, on_every_store};
 
 on_every_store!(
     the_handler_decides_what_is_kept,
+    the_handler_says_why,
     statuses_that_prove_that_nothing_ran_free_the_key,
     a_handler_that_panics_has_an_unknown_outcome,
     a_service_that_fails_has_an_unknown_outcome,
@@ -59,6 +60,17 @@ async fn the_handler_decides_what_is_kept(world: World) {
     );
     assert_eq!(second.refusal(), (409, "outcome-unknown".to_owned()));
     assert_eq!(server.runs(), 4);
+}
+
+async fn the_handler_says_why(world: World) {
+    let server = Server::start(&world, guard(), async |_| {
+        let why = Why("the bank hung up".to_owned());
+        (Extension(Keep::Unknown), Extension(why), status(502, ""))
+    })
+    .await;
+    assert_eq!(server.charge("k", "").await.status, 502);
+    let known = crate::time::listed(&world).await.remove(0);
+    assert_eq!(known.error.as_deref(), Some("the bank hung up"));
 }
 
 async fn statuses_that_prove_that_nothing_ran_free_the_key(world: World) {

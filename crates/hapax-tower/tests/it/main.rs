@@ -1,5 +1,6 @@
 //! The layer around a real server, over real HTTP, on every store.
 
+mod atomic;
 mod bodies;
 mod client;
 mod control;

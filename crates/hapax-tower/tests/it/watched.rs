@@ -8,7 +8,7 @@ use bytes::Bytes;
 use hapax_ledger::guard::GuardRejected;
 use hapax_ledger::id::KeyId;
 use hapax_ledger::lease::Fence;
-use hapax_ledger::time::Span;
+use hapax_ledger::time::{Span, Time};
 use hapax_store::nouns::{
     Authority, Changed, KeyClaim, KeyClaimed, KeyEnding, KeyFilter, KeyRecord, KeyResolution,
     Listed, Page,
@@ -39,6 +39,7 @@ pub(crate) struct Watched {
     settle_always: Mutex<Option<Fault>>,
     extended: watch::Sender<usize>,
     answers: Mutex<Vec<Bytes>>,
+    wall_off: Mutex<Span>,
 }
 
 impl Watched {
@@ -51,7 +52,17 @@ impl Watched {
             settle_always: Mutex::default(),
             extended: watch::Sender::new(0),
             answers: Mutex::default(),
+            wall_off: Mutex::new(Span::ZERO),
         }
+    }
+
+    /// The clock on the wall is set: it now goes wrong by so much. All that the layer knows of it is in what it asks the store.
+    pub(crate) fn set_wall(&self, off: Span) {
+        *self.wall_off.lock().expect("whole") = off;
+    }
+
+    fn by_the_wall(&self, at: Time) -> Time {
+        at + *self.wall_off.lock().expect("whole")
     }
 
     /// Claims stop here before they are written.
@@ -103,7 +114,8 @@ fn error(fault: Fault) -> StoreError {
 
 #[async_trait]
 impl Keys for Watched {
-    async fn claim_key(&self, claim: KeyClaim) -> Result<KeyClaimed, StoreError> {
+    async fn claim_key(&self, mut claim: KeyClaim) -> Result<KeyClaimed, StoreError> {
+        claim.at = self.by_the_wall(claim.at);
         let door = self.claim_door.lock().expect("whole").clone();
         if let Some(door) = door {
             door.pass().await;
@@ -135,8 +147,9 @@ impl Keys for Watched {
         &self,
         id: KeyId,
         fence: Fence,
-        ending: KeyEnding,
+        mut ending: KeyEnding,
     ) -> Result<Result<(), GuardRejected>, StoreError> {
+        ending.at = self.by_the_wall(ending.at);
         let fault = self.settle_faults.lock().expect("whole").pop_front();
         let fault = fault.or(*self.settle_always.lock().expect("whole"));
         let answer = ending.answer.clone();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use hapax_tower::Keep;
+use hapax_tower::{Keep, Why};
 use http::{HeaderMap, Method, Request, Response, Version};
 use http_body_util::{BodyExt, Either, Full};
 use hyper::body::{Body, Incoming};
@@ -108,6 +108,7 @@ impl Proxy {
         tracing::warn!(guard, error = %text, sent = ?keep, "the upstream gave no answer");
         let mut answer = gateway::no_answer(failed).map(Either::Right);
         answer.extensions_mut().insert(keep);
+        answer.extensions_mut().insert(Why(text.clone()));
         answer
     }
 }

@@ -57,14 +57,14 @@ impl Scene {
 
     /// Runs into the fault, is refused a few times, ends the fault, and tries again what was refused. Says with which codes.
     fn survive(&mut self, fault: Fault) -> Vec<String> {
-        self.shimmed.begin(fault);
+        self.shimmed.shim.begin(fault);
         let noticed = (0..UNTIL_NOTICED_MAX).find_map(|_| self.send_new());
         let mut refused = vec![noticed.unwrap_or_else(|| panic!("{fault:?} was never noticed"))];
         while refused.len() < REFUSED {
             refused.push(self.send_new().expect("there is still no space"));
         }
         assert_eq!(self.server.get("/healthz").status, 200);
-        self.shimmed.end(fault);
+        self.shimmed.shim.end(fault);
         let (names, codes): (Vec<_>, Vec<_>) = refused.into_iter().unzip();
         for name in names {
             until(BACK_WITHIN, "intake accepts again", || {

@@ -17,7 +17,7 @@ mod kill;
 #[cfg(target_os = "linux")]
 mod power_cut;
 #[cfg(target_os = "linux")]
-mod shim;
+pub(crate) mod shim;
 mod shutdown;
 mod store_down;
 #[cfg(target_os = "linux")]

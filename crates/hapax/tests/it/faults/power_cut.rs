@@ -34,15 +34,15 @@ fn a_power_cut_takes_nothing_that_was_acknowledged() {
     for cut in 0..CUTS {
         let server = shimmed.site.start();
         acks.check(&server);
-        let before = shimmed.syncs(LOG);
+        let before = shimmed.shim.syncs(LOG);
         accept(&server, &cut.to_string(), &mut acks);
-        let syncs = shimmed.syncs(LOG) - before;
+        let syncs = shimmed.shim.syncs(LOG) - before;
         assert!(
             syncs >= ACKS,
             "{ACKS} acks one after the other, but {syncs} syncs"
         );
         server.kill();
-        shimmed.cut_power();
+        shimmed.shim.cut_power();
     }
     let server = shimmed.site.start();
     acks.check(&server);
@@ -56,11 +56,11 @@ fn without_syncs_a_power_cut_takes_acknowledged_events() {
     let shimmed = Shimmed::sqlite();
     let mut acks = Acks::default();
     let server = shimmed.site.start();
-    shimmed.begin(Fault::SyncIgnored(LOG));
+    shimmed.shim.begin(Fault::SyncIgnored(LOG));
     accept(&server, "a", &mut acks);
     server.kill();
-    shimmed.end(Fault::SyncIgnored(LOG));
-    shimmed.cut_power();
+    shimmed.shim.end(Fault::SyncIgnored(LOG));
+    shimmed.shim.cut_power();
     let server = shimmed.site.start();
     assert_eq!(acks.lost(&server).len(), ACKS);
 }
@@ -72,20 +72,20 @@ fn an_ack_waits_for_its_sync() {
     let server = shimmed.site.start();
     let mut acks = Acks::default();
     let mut connection = server.connect();
-    shimmed.begin(Fault::SyncHeld(LOG));
+    shimmed.shim.begin(Fault::SyncHeld(LOG));
     connection
         .send(&Sender::to("billing").request("evt_held"))
         .expect("sent");
-    shimmed.wait_for_held_sync();
+    shimmed.shim.wait_for_held_sync();
     assert!(
         connection.is_silent_for(NO_ANSWER),
         "answered before the log was synced"
     );
-    shimmed.end(Fault::SyncHeld(LOG));
-    shimmed.let_sync_go();
+    shimmed.shim.end(Fault::SyncHeld(LOG));
+    shimmed.shim.let_sync_go();
     assert!(acks.hear("evt_held", &connection.answer().expect("an answer")));
     server.kill();
-    shimmed.cut_power();
+    shimmed.shim.cut_power();
     acks.check(&shimmed.site.start());
 }
 
@@ -96,14 +96,14 @@ fn a_power_cut_during_a_sync_ends_in_one_event() {
     let server = shimmed.site.start();
     let mut acks = Acks::default();
     accept(&server, "a", &mut acks);
-    shimmed.begin(Fault::SyncHeld(LOG));
+    shimmed.shim.begin(Fault::SyncHeld(LOG));
     let mut connection = server.connect();
     let sender = Sender::to("billing");
     connection.send(&sender.request("evt_held")).expect("sent");
-    shimmed.wait_for_held_sync();
+    shimmed.shim.wait_for_held_sync();
     server.kill();
-    shimmed.end(Fault::SyncHeld(LOG));
-    shimmed.cut_power();
+    shimmed.shim.end(Fault::SyncHeld(LOG));
+    shimmed.shim.cut_power();
     let server = shimmed.site.start();
     acks.check(&server);
     assert!(acks.hear("evt_held", &server.ask(&sender.request("evt_held"))));

@@ -10,6 +10,7 @@
  *   eio    syncs fail with EIO, and nothing is kept
  *   deaf   syncs do nothing and report success
  *   hold   syncs wait: for a reader of the pipe `held`, then for a writer of the pipe `go`
+ *   late   the same after the sync, before it reports success
  *
  * System calls are made directly, so that none of this calls itself. */
 #define _GNU_SOURCE
@@ -170,6 +171,7 @@ static int sync_file(int fd, long call) {
     if (flagged("deaf", path)) return 0;
     int done = (int)syscall(call, fd);
     if (done == 0) keep(fd, path);
+    if (flagged("late", path)) hold();
     errno = 0;
     return done;
 }

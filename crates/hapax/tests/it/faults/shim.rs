@@ -1,4 +1,4 @@
-//! A site whose servers run behind `shim.c`: the test decides what the kernel says to them.
+//! Servers behind `shim.c`: the test decides what the kernel says to them.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -8,17 +8,24 @@ use std::sync::mpsc::{Receiver, channel};
 use crate::support::clock::TOO_LONG;
 use crate::support::site::Site;
 
-/// The site, and the switches of its shim.
+/// A site whose servers run behind a shim.
 #[derive(Debug)]
 pub(super) struct Shimmed {
     pub(super) site: Site,
+    pub(super) shim: Shim,
+}
+
+/// The switches of a shim.
+#[derive(Debug)]
+pub(crate) struct Shim {
     flags: PathBuf,
     kept: PathBuf,
+    data: PathBuf,
 }
 
 /// What the kernel can be told to do; `shim.c` says what each means.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     /// Writes to paths with this part find no space.
     Full(&'static str),
     /// The file system says that it has no free space.
@@ -29,10 +36,12 @@ pub(super) enum Fault {
     SyncIgnored(&'static str),
     /// Syncs of paths with this part wait until they are let go.
     SyncHeld(&'static str),
+    /// Syncs of paths with this part are done, and wait before they say so.
+    SyncHeldWhenDone(&'static str),
 }
 
 /// SQLite's log: what an ack waits for.
-pub(super) const LOG: &str = "hapax.db-wal";
+pub(crate) const LOG: &str = "hapax.db-wal";
 /// The key index.
 pub(super) const INDEX: &str = "hapax.db.keys/";
 /// All of the store's files.
@@ -46,14 +55,23 @@ impl Fault {
             Fault::SyncFails(part) => ("eio", part),
             Fault::SyncIgnored(part) => ("deaf", part),
             Fault::SyncHeld(part) => ("hold", part),
+            Fault::SyncHeldWhenDone(part) => ("late", part),
         }
     }
 }
 
 impl Shimmed {
-    /// A site on SQLite, behind a shim that was compiled for it.
+    /// A site on SQLite.
     pub(super) fn sqlite() -> Shimmed {
         let mut site = Site::sqlite();
+        let shim = Shim::before(&mut site);
+        Shimmed { site, shim }
+    }
+}
+
+impl Shim {
+    /// A shim, compiled for the servers of this site.
+    pub(crate) fn before(site: &mut Site) -> Shim {
         // The kernel names open files by their real path.
         let folder = site.path().canonicalize().expect("a folder");
         let library = folder.join("shim.so");
@@ -74,11 +92,15 @@ impl Shimmed {
         site.set("HAPAX_SHIM_WATCH", text(&folder.join("data")));
         site.set("HAPAX_SHIM_KEPT", text(&kept));
         site.set("HAPAX_SHIM_FLAGS", text(&flags));
-        Shimmed { site, flags, kept }
+        Shim {
+            flags,
+            kept,
+            data: site.data(),
+        }
     }
 
     /// From now on the kernel fails in this way.
-    pub(super) fn begin(&self, fault: Fault) {
+    pub(crate) fn begin(&self, fault: Fault) {
         let (name, part) = fault.flag();
         // Written elsewhere first: half a flag would be for all paths.
         let fresh = self.flags.join("fresh");
@@ -87,37 +109,44 @@ impl Shimmed {
     }
 
     /// From now on it no longer does.
-    pub(super) fn end(&self, fault: Fault) {
+    pub(crate) fn end(&self, fault: Fault) {
         std::fs::remove_file(self.flags.join(fault.flag().0)).expect("it had begun");
     }
 
+    /// From now on it no longer does, if it did.
+    pub(crate) fn end_if_begun(&self, fault: Fault) {
+        if self.flags.join(fault.flag().0).exists() {
+            self.end(fault);
+        }
+    }
+
     /// How often paths with this part were synced.
-    pub(super) fn syncs(&self, part: &str) -> usize {
+    pub(crate) fn syncs(&self, part: &str) -> usize {
         let syncs = std::fs::read_to_string(self.flags.join("syncs")).unwrap_or_default();
         syncs.lines().filter(|path| path.contains(part)).count()
     }
 
     /// Waits until a sync is held; see [`Fault::SyncHeld`].
-    pub(super) fn wait_for_held_sync(&self) {
+    pub(crate) fn wait_for_held_sync(&self) {
         meet(self.flags.join("held"), File::options().read(true))
             .recv_timeout(TOO_LONG)
             .expect("a sync began");
     }
 
     /// Lets the held sync go on.
-    pub(super) fn let_sync_go(&self) {
+    pub(crate) fn let_sync_go(&self) {
         meet(self.flags.join("go"), File::options().write(true))
             .recv_timeout(TOO_LONG)
             .expect("a sync was held");
     }
 
     /// Puts in place of the store's files what a power cut would have left of them. The server must have ended.
-    pub(super) fn cut_power(&self) {
-        let data = self.site.data();
-        std::fs::remove_dir_all(&data).expect("the store's files");
+    pub(crate) fn cut_power(&self) {
+        let data = &self.data;
+        std::fs::remove_dir_all(data).expect("the store's files");
         let copied = Command::new("cp")
             .args(["-R", "--sparse=always"])
-            .args([&self.kept, &data])
+            .args([&self.kept, data])
             .status();
         assert!(
             copied.expect("`cp`").success(),

@@ -19,7 +19,7 @@ fn a_failed_sync_is_an_unknown_commit_and_ends_in_one_event() {
     let mut acks = Acks::default();
     assert!(acks.hear("evt_before", &server.ask(&sender.request("evt_before"))));
     for round in 0..3 {
-        shimmed.begin(Fault::SyncFails(LOG));
+        shimmed.shim.begin(Fault::SyncFails(LOG));
         let names: Vec<String> = (0..4).map(|n| format!("evt_{round}_{n}")).collect();
         server
             .ask(&sender.request(&names[0]))
@@ -30,7 +30,7 @@ fn a_failed_sync_is_an_unknown_commit_and_ends_in_one_event() {
         }
         // One that is known and durable may be acknowledged or not, but not under another id, and not refused.
         acks.hear("evt_before", &server.ask(&sender.request("evt_before")));
-        shimmed.end(Fault::SyncFails(LOG));
+        shimmed.shim.end(Fault::SyncFails(LOG));
         for name in &names {
             until(BACK_WITHIN, "intake accepts again", || {
                 acks.hear(name, &server.ask(&sender.request(name)))
@@ -42,7 +42,7 @@ fn a_failed_sync_is_an_unknown_commit_and_ends_in_one_event() {
     acks.resend(&server, &sender);
     assert_eq!(stored(&server).len(), acks.len());
     server.kill();
-    shimmed.cut_power();
+    shimmed.shim.cut_power();
     let server = shimmed.site.start();
     acks.check(&server);
     acks.resend(&server, &sender);
@@ -58,14 +58,14 @@ fn a_crash_after_a_failed_sync_ends_in_one_event() {
         let server = shimmed.site.start();
         let mut acks = Acks::default();
         assert!(acks.hear("evt_before", &server.ask(&sender.request("evt_before"))));
-        shimmed.begin(Fault::SyncFails(LOG));
+        shimmed.shim.begin(Fault::SyncFails(LOG));
         server
             .ask(&sender.request("evt_unknown"))
             .expect_try_again("H0208");
         server.kill();
-        shimmed.end(Fault::SyncFails(LOG));
+        shimmed.shim.end(Fault::SyncFails(LOG));
         if power_goes_too {
-            shimmed.cut_power();
+            shimmed.shim.cut_power();
         }
         let server = shimmed.site.start();
         acks.check(&server);

@@ -3,6 +3,7 @@
 //! - [`answers`]: the cases of a key, one by one
 //! - [`running`]: requests at a time, callers that go away, and a server that stops
 //! - [`crash`]: `kill -9` with a request under way; a database that is away
+//! - `points`: `kill -9` between every two steps of a request; it needs the shim, and so Linux
 //! - [`callers`]: who calls, by header, token, certificate or another service's word
 //! - [`passing`]: what is passed through: streams, changes of protocol, heads
 //! - [`operators`]: keys as operators see and resolve them; probes
@@ -18,5 +19,7 @@ mod conform;
 mod crash;
 mod operators;
 mod passing;
+#[cfg(target_os = "linux")]
+mod points;
 mod running;
 pub(crate) mod scene;

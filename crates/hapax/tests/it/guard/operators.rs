@@ -29,7 +29,8 @@ fn an_unknown_outcome_is_resolved_at_a_prompt() {
             "{listed:?}"
         );
         let shown = scene.run(&["keys", "show", &done]).expect_exit(0);
-        for word in ["k1", "/charges", "POST", "unknown", "charges"] {
+        let why = "connection closed without an answer";
+        for word in ["k1", "/charges", "POST", "unknown", "charges", why] {
             assert!(shown.stdout.contains(word), "{shown:?}");
         }
         let resolve = |id: &str, outcome: &str| {

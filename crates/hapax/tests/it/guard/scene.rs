@@ -98,8 +98,13 @@ impl Scene {
 
 /// A site with one guard before this upstream, and a short lease.
 pub(crate) fn site(store: &str, upstream: &str, lines: &str) -> Site {
+    leased("3s", store, upstream, lines)
+}
+
+/// A site with one guard before this upstream, and this lease.
+pub(crate) fn leased(lease: &str, store: &str, upstream: &str, lines: &str) -> Site {
     let guard = format!(
-        "[limits]\nlease = \"3s\"\n[[guard]]\nname = \"charges\"\nlisten = \"127.0.0.1:0\"\nupstream = \"{upstream}\"\n{lines}\n"
+        "[limits]\nlease = \"{lease}\"\n[[guard]]\nname = \"charges\"\nlisten = \"127.0.0.1:0\"\nupstream = \"{upstream}\"\n{lines}\n"
     );
     let mut site = Site::sqlite();
     site.set("HAPAX_VAULT_KEY", VAULT_KEY);

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+use super::clock::TOO_LONG;
+
 /// PostgreSQL's *ready for the next query, no transaction open*: what it says after a commit.
 const READY_AND_IDLE: &[u8] = b"Z\0\0\0\x05I";
 
@@ -21,6 +23,11 @@ pub(crate) enum Wire {
     /// Carries everything up to the commit of a statement with this text in it. The answer to that is swallowed, its connection
     /// ends, and for all others the wire is [`Wire::Whole`] again.
     CutAtAnswerTo(String),
+    /// Carries everything up to a request with this text in it. That is held back until the wire does something else, and then lost
+    /// with its connection.
+    HeldAtAskOf(String),
+    /// The same with the answer to the commit of a statement with this text in it.
+    HeldAtAnswerTo(String),
 }
 
 /// Listens on loopback and carries bytes to and from a server.
@@ -41,6 +48,16 @@ struct Shared {
 struct State {
     wire: Wire,
     open: Vec<TcpStream>,
+    /// Is something held back?
+    held: bool,
+}
+
+/// What becomes of bytes on their way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Carried,
+    Lost,
+    Held,
 }
 
 impl Proxy {
@@ -62,6 +79,7 @@ impl Proxy {
         let state = Mutex::new(State {
             wire: Wire::Whole,
             open: Vec::new(),
+            held: false,
         });
         let shared = Arc::new(Shared {
             server,
@@ -86,12 +104,25 @@ impl Proxy {
     pub(crate) fn set(&self, wire: Wire) {
         let mut state = self.shared.state();
         state.wire = wire;
+        state.held = false;
         if state.wire == Wire::Cut {
             for stream in state.open.drain(..) {
                 let _ = stream.shutdown(Shutdown::Both);
             }
         }
         self.shared.changed.notify_all();
+    }
+
+    /// Waits until something is held back; see [`Wire::HeldAtAskOf`].
+    #[track_caller]
+    pub(crate) fn wait_until_held(&self) {
+        let state = self.shared.state();
+        let waited = self
+            .shared
+            .changed
+            .wait_timeout_while(state, TOO_LONG, |state| !state.held);
+        let (_state, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        assert!(!waited.timed_out(), "nothing came that was to be held back");
     }
 
     pub(crate) fn wire(&self) -> Wire {
@@ -122,19 +153,27 @@ impl Shared {
         let (client_too, server_too) = (client.try_clone()?, server.try_clone()?);
         let doomed = Arc::new(AtomicBool::new(false));
         let dooms = doomed.clone();
-        let asks = move |state: &mut State, bytes: &[u8]| {
-            if matches!(&state.wire, Wire::CutAtAnswerTo(text) if contains(bytes, text.as_bytes()))
+        let asks = move |state: &mut State, bytes: &[u8]| match &state.wire {
+            Wire::HeldAtAskOf(text) if contains(bytes, text.as_bytes()) => Fate::Held,
+            Wire::CutAtAnswerTo(text) | Wire::HeldAtAnswerTo(text)
+                if contains(bytes, text.as_bytes()) =>
             {
                 dooms.store(true, Ordering::Relaxed);
+                Fate::Carried
             }
-            true
+            _ => Fate::Carried,
         };
         let answers = move |state: &mut State, bytes: &[u8]| {
-            let swallow = doomed.load(Ordering::Relaxed) && bytes.ends_with(READY_AND_IDLE);
-            if swallow {
-                state.wire = Wire::Whole;
+            if !doomed.load(Ordering::Relaxed) || !bytes.ends_with(READY_AND_IDLE) {
+                return Fate::Carried;
             }
-            !swallow
+            match state.wire {
+                Wire::HeldAtAnswerTo(_) => Fate::Held,
+                _ => {
+                    state.wire = Wire::Whole;
+                    Fate::Lost
+                }
+            }
         };
         thread::spawn(move || forth.pump(client, server, asks));
         thread::spawn(move || back.pump(server_too, client_too, answers));
@@ -146,7 +185,7 @@ impl Shared {
         &self,
         mut from: TcpStream,
         mut to: TcpStream,
-        pass: impl Fn(&mut State, &[u8]) -> bool,
+        fate: impl Fn(&mut State, &[u8]) -> Fate,
     ) {
         let mut bytes = [0; 16 * 1024];
         while let Ok(read @ 1..) = from.read(&mut bytes) {
@@ -157,9 +196,19 @@ impl Shared {
                     .wait(state)
                     .unwrap_or_else(PoisonError::into_inner);
             }
-            let passed = pass(&mut state, &bytes[..read]);
+            let fate = fate(&mut state, &bytes[..read]);
+            if fate == Fate::Held {
+                state.held = true;
+                self.changed.notify_all();
+                while state.held {
+                    state = self
+                        .changed
+                        .wait(state)
+                        .unwrap_or_else(PoisonError::into_inner);
+                }
+            }
             drop(state);
-            if !passed || to.write_all(&bytes[..read]).is_err() {
+            if fate != Fate::Carried || to.write_all(&bytes[..read]).is_err() {
                 break;
             }
         }

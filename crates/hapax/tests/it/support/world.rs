@@ -42,6 +42,8 @@ pub(crate) enum Act {
     Held,
     /// Answers with a status once the test says so.
     HeldThen(u16),
+    /// Answers with a status, more headers and a body once the test says so.
+    HeldThenWith(u16, &'static str, String),
     /// Closes without a word once the test says so.
     HeldThenHangUp,
 }
@@ -96,6 +98,11 @@ impl World {
     /// A world that is always well.
     pub(crate) fn well() -> World {
         World::new(|_| Act::Answer(200))
+    }
+
+    /// Where it is.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// Where it is, for a config.
@@ -207,6 +214,10 @@ impl Shared {
             Act::HeldThen(status) => {
                 self.wait_for_release();
                 (status, "", String::new())
+            }
+            Act::HeldThenWith(status, headers, body) => {
+                self.wait_for_release();
+                (status, headers, body)
             }
             Act::HeldThenHangUp => {
                 self.wait_for_release();

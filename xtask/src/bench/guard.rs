@@ -1,0 +1,208 @@
+//! `cargo xt bench guard`: what a key costs at the reverse proxy.
+//!
+//! Two reports. *Rates*: requests a second through the program, all to the same upstream: without a key, the first with its key, and
+//! replays; beside a proxy of hyper's parts that does nothing but pass on. *Light*: how long one takes while nothing else is going on, beside one
+//! that passes, and a commit.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context;
+use serde::Serialize;
+
+use super::dispatch::shown;
+use super::row::Row;
+use super::server::Server;
+use super::session::Session;
+use super::{Load, build_example, build_program, ceiling};
+use crate::load::{Generator, Order, Shape};
+use crate::postgres::ThrowAway;
+use crate::{loopback, workspace};
+
+/// The ceiling of them all.
+const BARE: &str = "bare proxy";
+/// The program without a key: the ceiling of guarded requests.
+const PASSED: &str = "passed";
+/// Of the bare proxy.
+const PASSED_WANTED: f64 = 0.8;
+/// Of what is passed.
+const REPLAYS_WANTED: f64 = 0.9;
+/// A first request may take so many commits longer than one that passes: the claim and the settlement.
+const COMMITS_MAX: u64 = 2;
+/// Seals the answers in a database that nodes share. It is gone in a minute.
+const VAULT_KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+
+/// What the bench's program is told; see `crates/hapax/examples/bench_guard`.
+#[derive(Clone, Debug, Serialize)]
+struct LightOrder {
+    store: String,
+    upstream: SocketAddr,
+    listen: SocketAddr,
+    body_bytes: usize,
+    warmup_ms: u64,
+    round_ms: u64,
+    rounds: u32,
+}
+
+/// A store, and what is wanted of first requests on it, as a share of what is passed.
+struct Kept {
+    name: &'static str,
+    url: String,
+    firsts_wanted: f64,
+}
+
+struct Bench<'a> {
+    program: PathBuf,
+    beside: PathBuf,
+    load: &'a Load,
+    folder: PathBuf,
+    upstream: Server,
+}
+
+/// Takes both reports.
+pub(super) fn run(load: &Load) -> anyhow::Result<()> {
+    let folder = tempfile::tempdir_in(workspace::target())?;
+    let bench = Bench {
+        program: build_program()?,
+        beside: build_example("bench_guard")?,
+        load,
+        folder: folder.path().to_owned(),
+        upstream: ceiling::start()?,
+    };
+    let postgres = (!load.no_postgres).then(ThrowAway::start).transpose()?;
+    let on = |light: &str| {
+        let sqlite = Kept {
+            name: "sqlite",
+            url: format!("sqlite:{}", folder.path().join(light).display()),
+            firsts_wanted: 0.5,
+        };
+        let postgres = postgres.as_ref().map(|postgres| Kept {
+            name: "postgres",
+            url: postgres.url().to_owned(),
+            firsts_wanted: 0.4,
+        });
+        std::iter::once(sqlite).chain(postgres).collect::<Vec<_>>()
+    };
+    bench.rates(&on("rates.db"))?;
+    bench.light(&on("light.db"))
+}
+
+impl Bench<'_> {
+    fn rates(&self, stores: &[Kept]) -> anyhow::Result<()> {
+        let mut session = Session::new("guard", self.load);
+        let bare = self.bare()?;
+        session.measure(BARE, &self.order(&bare, Shape::Plain), &bare)?;
+        drop(bare);
+        for (at, store) in stores.iter().enumerate() {
+            let guard = self.guard(&store.url)?;
+            if at == 0 {
+                session.measure(PASSED, &self.order(&guard, Shape::Plain), &guard)?;
+            }
+            let [firsts, replays] = rows(store);
+            session.measure(&firsts, &self.order(&guard, Shape::Keyed), &guard)?;
+            session.measure(&replays, &self.order(&guard, Shape::KeyedAgain), &guard)?;
+        }
+        let mut verdicts = vec![verdict(&session, PASSED, BARE, PASSED_WANTED)];
+        for store in stores {
+            let [firsts, replays] = rows(store);
+            verdicts.push(verdict(&session, &firsts, PASSED, store.firsts_wanted));
+            verdicts.push(verdict(&session, &replays, PASSED, REPLAYS_WANTED));
+        }
+        println!(
+            "{} connections, bodies of {} bytes",
+            self.load.connections, self.load.body_bytes
+        );
+        session.finish(BARE)?;
+        verdicts.iter().for_each(|verdict| println!("{verdict}"));
+        Ok(())
+    }
+
+    fn light(&self, stores: &[Kept]) -> anyhow::Result<()> {
+        let mut session = Session::new("guard-light", self.load);
+        let mut verdicts = Vec::new();
+        for store in stores {
+            verdicts.push(self.light_on(&mut session, store)?);
+        }
+        println!("One at a time, from rest.");
+        session.finish("sqlite: passed")?;
+        verdicts.iter().for_each(|verdict| println!("{verdict}"));
+        Ok(())
+    }
+
+    fn light_on(&self, session: &mut Session, store: &Kept) -> anyhow::Result<String> {
+        let name = store.name;
+        let names = ["passed", "commit", "first request"].map(|what| format!("{name}: {what}"));
+        let order = LightOrder {
+            store: store.url.clone(),
+            upstream: self.upstream.address(),
+            listen: loopback::free_address()?,
+            body_bytes: self.load.body_bytes,
+            warmup_ms: self.load.warmup_ms,
+            round_ms: self.load.round_ms,
+            rounds: self.load.rounds,
+        };
+        let mut command = Command::new(&self.beside);
+        let program = Generator::start_program(command.env("HAPAX_VAULT_KEY", VAULT_KEY), &order)?;
+        session.measure_itself(&names.each_ref().map(String::as_str), program)?;
+        let p50 = |name: &String| session.row(name)?.median_us(|round| round.p50_us);
+        let [passed, commit, first] = names.each_ref().map(p50);
+        let added = first
+            .zip(passed)
+            .map(|(first, passed)| first.saturating_sub(passed));
+        Ok(format!(
+            "{name}: a first request takes {} longer than one that passes (p50 {} and {}), wanted at most {COMMITS_MAX} x {} = {}",
+            shown(added),
+            shown(first),
+            shown(passed),
+            shown(commit),
+            shown(commit.map(|commit| COMMITS_MAX * commit)),
+        ))
+    }
+
+    fn order(&self, server: &Server, shape: Shape) -> Order {
+        Order {
+            path: "/charges".to_owned(),
+            ..ceiling::order(self.load, server, shape)
+        }
+    }
+
+    fn bare(&self) -> anyhow::Result<Server> {
+        let address = loopback::free_address()?;
+        let mut command = Command::new(&self.beside);
+        command.args(["bare", &address.port().to_string()]);
+        command.arg(self.upstream.address().to_string());
+        Server::start(&mut command, address)
+    }
+
+    /// The program, with one guard.
+    fn guard(&self, store: &str) -> anyhow::Result<Server> {
+        let (address, api) = (loopback::free_address()?, loopback::free_address()?);
+        let upstream = self.upstream.address();
+        let config: &Path = &self.folder.join("hapax.toml");
+        let text = format!(
+            "listen = \"{api}\"\nstore = \"{store}\"\n[admin]\ntoken = \"{VAULT_KEY}\"\n[[guard]]\nname = \"bench\"\nlisten = \"{address}\"\nupstream = \"http://{upstream}\"\nprincipal = \"header.x-user\"\n"
+        );
+        std::fs::write(config, text).context("could not write the config")?;
+        let mut command = Command::new(&self.program);
+        command.args(["serve", "--config"]).arg(config);
+        command.env("HAPAX_VAULT_KEY", VAULT_KEY);
+        command.env("HAPAX_LOG", "warn");
+        Server::start(&mut command, address)
+    }
+}
+
+/// The names of a store's rows: first requests, and replays.
+fn rows(store: &Kept) -> [String; 2] {
+    ["first", "replays"].map(|what| format!("{}, {what}", store.name))
+}
+
+/// A row's rate beside another's.
+fn verdict(session: &Session, row: &str, of: &str, wanted: f64) -> String {
+    let rate = |name| session.row(name).map_or(0.0, Row::rate);
+    let share = match rate(of) {
+        0.0 => "no answers".to_owned(),
+        ceiling => format!("{:.2} of it", rate(row) / ceiling),
+    };
+    format!("{row}, beside {of}: {share}, wanted at least {wanted:.2}")
+}
