@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use crate::postgres::ThrowAway;
 use crate::schema::Thoroughness;
 use crate::steps::Steps;
-use crate::{check, schema, test};
+use crate::{check, pages, schema, sdk, test};
 
 /// What `cargo xt ci` takes.
 #[derive(Debug, clap::Args)]
@@ -39,6 +39,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             false => Thoroughness::Full,
         };
         schema::all(&mut steps, thoroughness);
+        sdk::all(&mut steps);
+        pages::all(&mut steps);
     }
     Ok(steps.finish())
 }

@@ -6,7 +6,9 @@ use anyhow::Context;
 use clap::{Parser, Subcommand};
 
 use crate::steps::Steps;
-use crate::{bench, check, ci, load, postgres, schema, test, tidy, workspace};
+use crate::{
+    bench, check, ci, load, pages, postgres, reference, schema, sdk, test, tidy, workspace,
+};
 
 /// Automation for working on Hapax.
 #[derive(Debug, Parser)]
@@ -24,11 +26,17 @@ enum Command {
     Test(test::Args),
     /// The description of the API against a served instance, with generated requests.
     Schema(schema::Args),
+    /// A served instance, driven with the Svix SDKs for Python, JavaScript and Rust.
+    Sdk,
+    /// The web pages of a served instance, driven in Chromium.
+    Pages,
+    /// Writes docs/reference and the outputs in docs/guide anew, from what the program says.
+    Reference,
     /// The absences of ARCHITECTURE.md, checked on the text of the repository.
     Tidy,
     /// A measurement. Prints and keeps numbers, never fails because of them.
     Bench(bench::Args),
-    /// What ./test runs: check, all tests with PostgreSQL, and the description of the API.
+    /// What ./test runs: check, all tests with PostgreSQL, the description of the API, the SDKs, and the pages.
     Ci(ci::Args),
     /// A command with a throw-away PostgreSQL in HAPAX_TEST_POSTGRES: `cargo xt pg -- CMD ARGS`.
     Pg {
@@ -58,6 +66,9 @@ pub(crate) fn run(xt: Xt) -> anyhow::Result<ExitCode> {
         }
         Command::Test(args) => test::run(&args),
         Command::Schema(args) => Ok(schema::run(&args)),
+        Command::Sdk => Ok(sdk::run()),
+        Command::Pages => Ok(pages::run()),
+        Command::Reference => reference::run(),
         Command::Tidy => {
             tidy::run(&workspace::root())?;
             Ok(ExitCode::SUCCESS)

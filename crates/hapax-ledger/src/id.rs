@@ -7,6 +7,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::key::PartsHash;
+use crate::lease::Fence;
 use crate::time::Time;
 
 /// Crockford's base32 in lower case: no i, l, o, u, so that an id survives being read aloud.
@@ -166,10 +168,39 @@ id!(
     "tok"
 );
 id!(
+    /// Names an application: whoever messages are sent for.
+    AppId,
+    "app"
+);
+id!(
+    /// Names an endpoint of an application.
+    EndpointId,
+    "ep"
+);
+id!(
+    /// Names a message. It is an event, so it is the event's id under another prefix.
+    MessageId,
+    "msg"
+);
+id!(
     /// Names a guarded key.
     KeyId,
     "key"
 );
+
+impl AttemptId {
+    /// The id of the attempt that ran under this fence and started then. It is told from them, and nowhere kept: the same whenever it
+    /// is asked for, and in the order in which attempts started.
+    pub fn of(effect: EffectId, fence: Fence, started_at: Time) -> AttemptId {
+        let hash = PartsHash::new("attempt")
+            .part(&effect.bytes())
+            .part(&fence.as_u64().to_be_bytes())
+            .finish();
+        let [a, b, c, d, e, f, g, h, ..] = hash;
+        let row = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
+        AttemptId(RawId::new(started_at, effect.0.shard(), row))
+    }
+}
 
 impl RunId {
     /// The run that every event begins with. It is told from the event, and nowhere kept.
@@ -188,6 +219,16 @@ mod tests {
         assert_eq!(id.millis(), 1_700_000_000_123);
         assert_eq!(id.shard(), 0x5a5);
         assert_eq!(id.row(), 77);
+    }
+
+    #[test]
+    fn an_attempt_has_one_id_and_another_attempt_has_another() {
+        let effect = EffectId(RawId::new(Time::from_secs(1), 3, 7));
+        let of = |fence, at| AttemptId::of(effect, Fence::from_u64(fence), Time::from_secs(at));
+        assert_eq!(of(1, 5), of(1, 5));
+        assert_eq!((of(1, 5).0.shard(), of(1, 5).0.millis()), (3, 5_000));
+        assert_ne!(of(1, 5), of(2, 5));
+        assert!(of(2, 5) < of(1, 6));
     }
 
     #[test]

@@ -74,6 +74,8 @@ pub struct EventLedger<'a> {
     pub held: Option<&'a str>,
     /// Deliveries with another body under the same key that nobody has acknowledged.
     pub conflicts_open: u32,
+    /// Effects that it calls for and that are still being made: a large set follows its event in steps.
+    pub to_come: u64,
     /// Its effects, those it shares with other events included.
     pub effects: Vec<EffectLine<'a>>,
 }
@@ -143,13 +145,19 @@ pub fn verdict_on(ledger: &EventLedger<'_>, action: Action<'_>) -> Verdict {
     }
     let any = |would| judged.iter().filter(|line| line.would == would).count();
     let (sent, blocked) = (any(Would::Send), any(Would::Blocked));
-    let kind = match (reasons.is_empty(), sent + blocked) {
-        (false, _) => VerdictKind::NeedsDecision,
-        (true, 0) => VerdictKind::NothingToDo,
-        (true, _) => VerdictKind::Safe,
+    let kind = match (reasons.is_empty(), sent + blocked, ledger.to_come) {
+        (false, ..) => VerdictKind::NeedsDecision,
+        (true, 0, 0) => VerdictKind::NothingToDo,
+        (true, ..) => VerdictKind::Safe,
     };
     if reasons.is_empty() {
         reasons.push(summary(ledger.effects.len(), sent, blocked));
+    }
+    if ledger.to_come > 0 {
+        reasons.push(format!(
+            "{} more are still being made; they go out by themselves.",
+            ledger.to_come
+        ));
     }
     let effects = ledger
         .effects
@@ -194,6 +202,9 @@ pub fn revision(ledger: &EventLedger<'_>) -> u64 {
             .part(&record.generation.to_be_bytes())
             .part(&record.attempts.to_be_bytes())
             .part(&record.fence.as_u64().to_be_bytes());
+    }
+    if ledger.to_come > 0 {
+        hash = hash.part(&ledger.to_come.to_be_bytes());
     }
     let [a, b, c, d, e, f, g, h, ..] = hash.finish();
     u64::from_be_bytes([a, b, c, d, e, f, g, h]) >> 11

@@ -5,12 +5,12 @@ use hapax_ledger::effect::{EffectState, SkipReason};
 use hapax_ledger::id::{EffectId, EventId, RunId};
 use hapax_ledger::order::Gate;
 use hapax_ledger::transition::{EffectStep, Resolution, Resolver, step};
-use hapax_ledger::verdict::{Verdict, VerdictKind, Would};
+use hapax_ledger::verdict::{Kept, Verdict, VerdictKind, Would};
 use serde_json::{Value, json};
 
 use crate::error::{StoreError, StoreErrorKind};
 use crate::nouns::{
-    Arrival, Command, Decision, EffectFacts, EventFacts, NewEffect, NewEvent, WhyNot,
+    Arrival, Command, Decision, Effect, EffectFacts, EventFacts, NewEffect, NewEvent, WhyNot,
 };
 use crate::own::is_own;
 
@@ -62,7 +62,16 @@ pub(crate) fn decide(facts: &EventFacts, command: &Command) -> Result<Deeds, (Wh
 }
 
 fn steps(facts: &EventFacts, command: &Command, verdict: &Verdict) -> Result<Vec<Deed>, WhyNot> {
-    let needs_decision = verdict.verdict == VerdictKind::NeedsDecision;
+    let only = command.only.as_deref();
+    let named = only.unwrap_or_default();
+    if !named.iter().all(|name| is_there(facts, name)) {
+        return Err(WhyNot::NoEffect);
+    }
+    let needs_decision = match only {
+        None => verdict.verdict == VerdictKind::NeedsDecision,
+        // What others of the event wait for is no reason to hold these back.
+        Some(_) => limited(facts, command).verdict == VerdictKind::NeedsDecision,
+    };
     match &command.decision {
         Decision::Retry | Decision::Reconcile { .. } if needs_decision => {
             Err(WhyNot::NeedsDecision)
@@ -73,9 +82,12 @@ fn steps(facts: &EventFacts, command: &Command, verdict: &Verdict) -> Result<Vec
         Decision::Replay { force } if !force.iter().all(|name| is_there(facts, name)) => {
             Err(WhyNot::NoEffect)
         }
-        Decision::Retry => Ok(run(facts, verdict, &[], false)),
-        Decision::Replay { force } => Ok(run(facts, verdict, force, false)),
-        Decision::Reconcile { .. } => Ok(run(facts, verdict, &[], true)),
+        Decision::Retry => Ok(run(facts, verdict, only, &[], false)),
+        Decision::Replay { force } => Ok(run(facts, verdict, only, force, false)),
+        Decision::Reconcile { .. } => Ok(run(facts, verdict, None, &[], true)),
+        Decision::Deliver { .. } if facts.held.is_some() => Err(WhyNot::NeedsDecision),
+        Decision::Deliver { .. } if facts.payload == Kept::Reaped => Err(WhyNot::PayloadReaped),
+        Decision::Deliver { .. } => Ok(Vec::new()),
         Decision::Resolve { effect, resolution } => {
             resolve(facts, *effect, *resolution).map(|deed| vec![deed])
         }
@@ -96,10 +108,41 @@ fn is_there(facts: &EventFacts, name: &str) -> bool {
         .any(|facts| &*facts.effect.name == name)
 }
 
+/// The verdict on what a command is limited to.
+fn limited(facts: &EventFacts, command: &Command) -> Verdict {
+    let only = command.only.as_deref();
+    let effects = facts.effects.iter();
+    let named = effects.filter(|facts| is_meant(only, &facts.effect.name));
+    let these = EventFacts {
+        effects: named.cloned().collect(),
+        held: facts.held.clone(),
+        ..*facts
+    };
+    these.verdict(command.decision.action(), &command.classes)
+}
+
+/// Does a command that is limited to these names mean this one?
+fn is_meant(only: Option<&[String]>, name: &str) -> bool {
+    only.is_none_or(|only| only.iter().any(|meant| meant == name))
+}
+
+/// Whoever names a delivery that was skipped because its endpoint was disabled wants it sent now.
+fn comes_back(only: Option<&[String]>, effect: &Effect) -> bool {
+    only.is_some() && effect.record.skip == Some(SkipReason::EndpointDisabled)
+}
+
 /// What the verdict says would be sent, is. What is under way stays so, and what waits for a lost worker is left to the rescue.
-fn run(facts: &EventFacts, verdict: &Verdict, force: &[String], reconcile: bool) -> Vec<Deed> {
+fn run(
+    facts: &EventFacts,
+    verdict: &Verdict,
+    only: Option<&[String]>,
+    force: &[String],
+    reconcile: bool,
+) -> Vec<Deed> {
     let lines = facts.effects.iter().zip(&verdict.effects);
-    let sent = lines.filter(|(_, line)| line.would == Would::Send);
+    let lines = lines.filter(|(facts, _)| is_meant(only, &facts.effect.name));
+    let sent =
+        lines.filter(|(facts, line)| line.would == Would::Send || comes_back(only, &facts.effect));
     let deeds = sent.filter_map(|(EffectFacts { effect, .. }, _)| {
         let forced = force.iter().any(|name| **name == *effect.name);
         let again = forced || reconcile;
@@ -216,6 +259,17 @@ pub(crate) fn unborn(effects: &[NewEffect]) -> Vec<NewEffect> {
         ..new.clone()
     };
     effects.iter().map(unborn).collect()
+}
+
+/// Effects that a command plans for an event that had its turn: see [`Decision::Deliver`].
+pub(crate) fn late(effects: &[NewEffect]) -> Vec<NewEffect> {
+    let late = |new: &NewEffect| NewEffect {
+        born: None,
+        order: None,
+        after: Vec::new(),
+        ..new.clone()
+    };
+    effects.iter().map(late).collect()
 }
 
 /// A conflict becomes one event. To be asked before a transaction is touched.

@@ -73,6 +73,15 @@ pub(crate) fn rule(known: &Guarded, claim: &KeyClaim, now: Time, epoch: u32) -> 
     }
 }
 
+/// What is to be kept of a run's answer.
+pub(crate) fn kept_answer(ending: &KeyEnding) -> Option<Bytes> {
+    match ending.settlement {
+        Settlement::Store(Body::Kept) => Some(ending.answer.clone().unwrap_or_default()),
+        Settlement::Store(Body::NotKept) => ending.answer.clone(),
+        Settlement::Release | Settlement::Unknown => None,
+    }
+}
+
 impl Guarded {
     /// A key that was never seen before, or is forgotten: it runs.
     pub(crate) fn first(id: KeyId, claim: &KeyClaim, now: Time, epoch: u32) -> Guarded {
@@ -142,11 +151,7 @@ impl Guarded {
         self.shown.ended_at = Some(ending.at);
         self.shown.status = ending.status;
         self.shown.error.clone_from(&ending.error);
-        Ok(match settlement {
-            Settlement::Store(Body::Kept) => Some(ending.answer.clone().unwrap_or_default()),
-            Settlement::Store(Body::NotKept) => ending.answer.clone(),
-            Settlement::Release | Settlement::Unknown => None,
-        })
+        Ok(kept_answer(ending))
     }
 
     /// Somebody found out what became of it.

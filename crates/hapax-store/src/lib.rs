@@ -5,6 +5,7 @@
 //! [`model`] (in memory, the oracle), [`sqlite`] (embedded, the default) and [`postgres`] (any number of nodes).
 //! One suite, [`conformance`], runs on all three. [`Catalog`] is what they keep beside the ledger, [`Keys`] what
 //! the guard keeps in it. [`atomic`] is for keys that live in somebody else's database, and in their transactions.
+//! the guard keeps in it, [`Outbox`] what the outbox does.
 
 pub mod atomic;
 pub mod catalog;
@@ -17,15 +18,20 @@ pub mod keys;
 pub mod model;
 pub mod nouns;
 mod order_code;
+pub mod outbox;
 mod outcome_code;
 mod own;
 pub mod postgres;
+mod posting;
+mod posting_code;
 pub mod sqlite;
 pub mod store;
 pub mod vault;
+mod walk;
 
 pub use catalog::Catalog;
 pub use deeds::verdict_json;
 pub use error::{StoreError, StoreErrorKind};
 pub use keys::Keys;
+pub use outbox::Outbox;
 pub use store::{Clock, Store};

@@ -17,7 +17,7 @@ use http::{Request, Response};
 use tokio::time::timeout;
 use tracing::Instrument;
 
-use crate::attempt::{Attempt, Call, attempt};
+use crate::attempt::{Attempt, Call, attempt, replayed};
 use crate::body::{AnswerBody, ByteBody, Held, HoldProblem, Limits, hold};
 use crate::clock;
 use crate::guard::Guard;
@@ -79,6 +79,13 @@ where
     B: ByteBody,
     R: ByteBody,
 {
+    let recent = shared
+        .recent
+        .find(call.claim.key_hash, call.claim.fingerprint);
+    if let Some((stored, expires_at)) = recent {
+        shared.tell(Verdict::Replay);
+        return replayed(stored, expires_at);
+    }
     let patience = prefer::wait(&call.head.headers).min(clock::duration(shared.guard.wait_max));
     let (start, mut pause) = (clock::tick(), PAUSE_MIN);
     loop {

@@ -112,20 +112,27 @@ fn replay<R>(
     answer: Bytes,
     expires_at: Time,
 ) -> Response<AnswerBody<R>> {
-    let vault = shared.guard.vault.as_deref();
-    match Stored::decode(answer, call.claim.key_hash, vault) {
+    let (vault, key) = (shared.guard.vault.as_deref(), call.claim.key_hash);
+    match Stored::decode(answer, key, vault) {
         Ok(stored) => {
-            let mut response = Response::new(AnswerBody::whole(stored.body));
-            *response.status_mut() = stored.status;
-            *response.headers_mut() = stored.headers;
-            mark(&mut response, expires_at);
-            response
+            let fingerprint = call.claim.fingerprint;
+            shared.recent.learn(key, fingerprint, &stored, expires_at);
+            replayed(stored, expires_at)
         }
         Err(error) => {
             tracing::error!(guard = %shared.guard.name, %error, "a stored answer cannot be replayed");
             said(&ANSWER_UNREADABLE)
         }
     }
+}
+
+/// A stored answer, given out once more.
+pub(crate) fn replayed<R>(stored: Stored, expires_at: Time) -> Response<AnswerBody<R>> {
+    let mut response = Response::new(AnswerBody::whole(stored.body));
+    *response.status_mut() = stored.status;
+    *response.headers_mut() = stored.headers;
+    mark(&mut response, expires_at);
+    response
 }
 
 /// The result is elsewhere, if the first answer said where.

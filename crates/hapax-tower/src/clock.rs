@@ -33,6 +33,12 @@ pub(crate) fn since(tick: Instant) -> Duration {
     tick.elapsed()
 }
 
+/// How long it is until then, by the wall clock; nothing if it is over.
+pub(crate) fn until(time: Time) -> Duration {
+    let micros = time.micros().saturating_sub(now().micros());
+    Duration::from_micros(u64::try_from(micros).unwrap_or(0))
+}
+
 /// A length of time, as timers count it.
 pub(crate) fn duration(span: Span) -> Duration {
     Duration::from_micros(u64::try_from(span.micros()).unwrap_or(0))

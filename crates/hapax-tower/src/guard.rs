@@ -29,6 +29,8 @@ pub const REQUEST_MEMORY_BYTES_MAX_DEFAULT: u64 = 256 * 1024;
 pub const REQUEST_BYTES_MAX_DEFAULT: u64 = 16 * 1024 * 1024;
 /// Bytes of an answer's body that is kept.
 pub const ANSWER_BYTES_MAX_DEFAULT: u64 = 1024 * 1024;
+/// Bytes of recent answers that are given out from memory.
+pub const RECENT_BYTES_MAX_DEFAULT: u64 = 16 * 1024 * 1024;
 /// What may be configured as the most bytes of a stored answer: it is one value in a row.
 const ANSWER_BYTES_MAX_MAX: u64 = 64 * 1024 * 1024;
 
@@ -83,6 +85,7 @@ pub struct Guard {
     pub(crate) request_bytes_max: u64,
     pub(crate) spool_folder: PathBuf,
     pub(crate) answer_bytes_max: u64,
+    pub(crate) recent_bytes_max: u64,
     pub(crate) headers: Vec<HeaderName>,
     pub(crate) publish_expiry: bool,
     pub(crate) vault: Option<Arc<Vault>>,
@@ -109,6 +112,7 @@ impl Guard {
             request_bytes_max: REQUEST_BYTES_MAX_DEFAULT,
             spool_folder: std::env::temp_dir(),
             answer_bytes_max: ANSWER_BYTES_MAX_DEFAULT,
+            recent_bytes_max: RECENT_BYTES_MAX_DEFAULT,
             headers: KEPT_BY_DEFAULT.to_vec(),
             publish_expiry: false,
             vault: None,
@@ -199,6 +203,12 @@ impl Guard {
     /// was not kept.
     pub fn answer_bytes_max(mut self, bytes_max: u64) -> Guard {
         self.answer_bytes_max = bytes_max;
+        self
+    }
+
+    /// Bytes of recent answers that are given out from memory, each for a minute at most; 0 asks the store every time.
+    pub fn recent_bytes_max(mut self, bytes_max: u64) -> Guard {
+        self.recent_bytes_max = bytes_max;
         self
     }
 

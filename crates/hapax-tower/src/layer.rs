@@ -19,6 +19,7 @@ use crate::guard::{Guard, GuardProblem};
 use crate::headers::IDEMPOTENCY_KEY;
 use crate::observe::Verdict;
 use crate::problem::{KEY_MISSING, Problem};
+use crate::recent::Recent;
 use crate::running::Running;
 
 /// What all services of one layer share.
@@ -26,6 +27,7 @@ pub(crate) struct Shared {
     pub(crate) keys: Arc<dyn Keys>,
     pub(crate) guard: Guard,
     pub(crate) running: Running,
+    pub(crate) recent: Recent,
 }
 
 impl Shared {
@@ -66,9 +68,11 @@ impl IdempotencyLayer {
     /// # Errors
     /// If the guard cannot keep its promises.
     pub fn new(keys: Arc<dyn Keys>, guard: Guard) -> Result<IdempotencyLayer, GuardProblem> {
+        let guard = guard.check()?;
         let shared = Shared {
             keys,
-            guard: guard.check()?,
+            recent: Recent::new(guard.recent_bytes_max),
+            guard,
             running: Running::default(),
         };
         Ok(IdempotencyLayer {

@@ -63,6 +63,7 @@ pub mod observe;
 mod prefer;
 pub mod principal;
 pub mod problem;
+mod recent;
 mod run;
 mod running;
 mod settle;

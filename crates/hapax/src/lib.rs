@@ -2,6 +2,7 @@
 //!
 //! - [`config`]: `hapax.toml`, read and resolved
 //! - [`inbox`]: what a provider's request becomes
+//! - [`outbox`]: messages to consumers' endpoints
 //! - [`dispatch`]: carrying effects out
 //! - [`operate`]: what operators decide, and what they look at first
 //! - [`alert`]: what somebody should look at
@@ -9,6 +10,7 @@
 //! - [`guard`]: a reverse proxy in which a retried request gets the first one's answer
 //! - [`secrets`]: secrets at rest, sealed
 //! - [`http`]: the server; the only place that knows status codes
+//! - [`dashboard`]: the web pages, as far as they are looked at
 //! - [`metrics`]: what is counted
 //! - [`cli`]: the command line
 //! - [`clock`] and [`entropy`]: the only doors to time and chance
@@ -17,6 +19,7 @@ pub mod alert;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod dashboard;
 pub mod dispatch;
 pub mod entropy;
 pub mod forensics;
@@ -25,4 +28,5 @@ pub mod http;
 pub mod inbox;
 pub mod metrics;
 pub mod operate;
+pub mod outbox;
 pub mod secrets;

@@ -3,6 +3,7 @@
 mod effects;
 mod guards;
 mod lags;
+pub mod past;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use prometheus_client::registry::Registry;
 pub use effects::EffectMetrics;
 pub use guards::GuardMetrics;
 pub use lags::{LATE_FROM, Lag};
+use past::Past;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct DeliveryLabels {
@@ -76,6 +78,8 @@ pub struct Metrics {
     pub guards: GuardMetrics,
     /// Connections open now.
     pub connections: Gauge,
+    /// What was counted lately.
+    pub past: Past,
 }
 
 impl Default for Metrics {
@@ -98,6 +102,7 @@ impl Default for Metrics {
             effects: EffectMetrics::default(),
             guards: GuardMetrics::default(),
             connections: Gauge::default(),
+            past: Past::default(),
         };
         metrics.register();
         metrics

@@ -18,7 +18,9 @@ use crate::workspace;
 
 /// Effects that are accepted and not done, at most: four times the slots of their lane, as many as it holds in memory. Fewer leave
 /// slots empty while commits are under way; more go the longer way over the store.
-const OUTSTANDING: usize = 256;
+pub(super) const OUTSTANDING: usize = 256;
+/// The row of the bare sender.
+pub(super) const BARE: &str = "bare sender";
 /// Lanes whose target is down; 100 more are well.
 const LANES_DOWN: u32 = 9_900;
 /// Rounds that pass before lanes that are down are measured: a minute, by the default, until their breakers have opened and
@@ -65,11 +67,23 @@ pub(super) fn run(load: &Load) -> anyhow::Result<()> {
     bench.lanes()
 }
 
+/// Takes the row of the bare sender, to this receiver.
+pub(super) fn measure_bare(session: &mut Session, load: &Load, sink: &str) -> anyhow::Result<()> {
+    let bench = Bench {
+        program: build_example("bench_dispatch")?,
+        load,
+        folder: PathBuf::new(),
+        sink: sink.to_owned(),
+    };
+    // It keeps nothing, so its store is never opened.
+    let bare = bench.order("bare_rate", bench.sqlite("none"));
+    session.measure_itself(&[BARE], bench.start(&bare)?)
+}
+
 impl Bench<'_> {
     fn rates(&self) -> anyhow::Result<()> {
         let mut session = Session::new("dispatch", self.load);
-        let bare = self.order("bare_rate", self.sqlite("none"));
-        session.measure_itself(&["bare sender"], self.start(&bare)?)?;
+        measure_bare(&mut session, self.load, &self.sink)?;
         let settled = self.order("settled_rate", self.sqlite("small"));
         session.measure_itself(&["sqlite"], self.start(&settled)?)?;
         if self.load.fill > 0 {
@@ -88,7 +102,7 @@ impl Bench<'_> {
             "Effects from accept to done, bodies of {} bytes; p50, p99 and max are those of the accept.",
             self.load.body_bytes
         );
-        session.finish("bare sender")
+        session.finish(BARE)
     }
 
     fn light(&self) -> anyhow::Result<()> {
@@ -190,7 +204,7 @@ pub(super) fn shown(time_us: Option<u64>) -> String {
 }
 
 /// A time beside another.
-fn beside_alone(time_us: Option<u64>, alone_us: Option<u64>) -> String {
+pub(super) fn beside_alone(time_us: Option<u64>, alone_us: Option<u64>) -> String {
     match time_us.zip(alone_us.filter(|alone| *alone > 0)) {
         Some((us, alone)) => format!("{} ({:.2} of it)", time(us), us as f64 / alone as f64),
         None => shown(time_us),

@@ -198,7 +198,7 @@ fn rows(store: &Kept) -> [String; 2] {
 }
 
 /// A row's rate beside another's.
-fn verdict(session: &Session, row: &str, of: &str, wanted: f64) -> String {
+pub(super) fn verdict(session: &Session, row: &str, of: &str, wanted: f64) -> String {
     let rate = |name| session.row(name).map_or(0.0, Row::rate);
     let share = match rate(of) {
         0.0 => "no answers".to_owned(),

@@ -18,6 +18,20 @@ const CONNECTIONS: [u32; 2] = [64, 256];
 /// What requests are signed with; the server knows the same.
 const SECRET: &str = "a secret of the bench";
 
+/// Takes the row of the ceiling: the same server and verification over a store that keeps nothing.
+pub(super) fn measure_ceiling(
+    session: &mut Session,
+    load: &Load,
+    name: &str,
+) -> anyhow::Result<()> {
+    let nothing = start(&build_example("bench_server")?, "none", 0)?;
+    session.measure(
+        name,
+        &order(load, &nothing, Shape::Stripe, SECRET),
+        &nothing,
+    )
+}
+
 /// Takes one report per number of connections.
 pub(super) fn run(load: &Load) -> anyhow::Result<()> {
     let program = build_example("bench_server")?;
@@ -31,13 +45,7 @@ pub(super) fn run(load: &Load) -> anyhow::Result<()> {
             ..load.clone()
         };
         let mut session = Session::new(&format!("intake-{connections}"), &load);
-        let nothing = start(&program, "none", 0)?;
-        session.measure(
-            "ceiling",
-            &order(&load, &nothing, Shape::Stripe, SECRET),
-            &nothing,
-        )?;
-        drop(nothing);
+        measure_ceiling(&mut session, &load, "ceiling")?;
         sqlite(&mut session, &load, &start(&program, &small, 0)?)?;
         if load.fill > 0 {
             let present = Path::new(large.trim_start_matches("sqlite:")).exists();

@@ -10,6 +10,7 @@ pub(crate) mod ceiling_server;
 mod dispatch;
 mod guard;
 mod intake;
+mod outbox;
 mod process;
 mod report;
 mod row;
@@ -47,13 +48,16 @@ enum Name {
     Dispatch,
     /// Guarded requests a second, first ones and replays, as a share of the same proxy that passes them; how much longer one takes.
     Guard,
+    /// Messages a second, as a share of the intake's ceiling; deliveries a second, as a share of the bare sender; endpoints that
+    /// are bad, and what the others notice of them.
+    Outbox,
 }
 
 impl Name {
     /// What a large store holds unless told.
     fn fill(self) -> u64 {
         match self {
-            Name::Ceiling | Name::Guard => 0,
+            Name::Ceiling | Name::Guard | Name::Outbox => 0,
             Name::Intake => 5_000_000,
             Name::Dispatch => 1_000_000,
         }
@@ -103,6 +107,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Name::Intake => intake::run(&load)?,
         Name::Dispatch => dispatch::run(&load)?,
         Name::Guard => guard::run(&load)?,
+        Name::Outbox => outbox::run(&load)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -70,6 +70,14 @@ impl Row {
         all.get(all.len().saturating_sub(1) / 2).copied().flatten()
     }
 
+    /// The most memory that the server held at the end of a round.
+    pub(super) fn rss_kib_max(&self) -> Option<u64> {
+        self.rounds
+            .iter()
+            .filter_map(|measured| measured.rss_kib)
+            .max()
+    }
+
     /// Distance between the fastest and the slowest round, as a share of the median.
     pub(super) fn spread(&self) -> Option<f64> {
         let rates = || self.rounds.iter().map(|measured| measured.round.rate());

@@ -6,13 +6,15 @@
 //!
 //! - [`generator`]: threads, rounds. [`connection`]: one request after the other. [`process`]: the bench's side.
 //! - [`histogram`], [`tally`]: what is counted. [`response`]: the parser.
-//! - [`requests`]: the trait to implement for other requests; [`template`] helps; [`github`], [`stripe`], [`keyed`], [`plain`].
+//! - [`requests`]: the trait to implement for other requests; [`template`] helps; [`github`], [`stripe`], [`keyed`],
+//!   [`message`], [`plain`].
 
 mod connection;
 mod generator;
 mod github;
 mod histogram;
 mod keyed;
+mod message;
 mod order;
 mod plain;
 mod process;

@@ -47,6 +47,8 @@ pub(crate) enum Shape {
     Keyed,
     /// The same, but a few keys again and again.
     KeyedAgain,
+    /// A message with a new `eventId` per request; the secret is a token.
+    Message,
 }
 
 /// What the generator reports.

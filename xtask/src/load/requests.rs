@@ -1,7 +1,7 @@
 //! Where requests come from: one maker per connection.
 
 use super::order::{Order, Shape};
-use super::{github, keyed, plain, stripe};
+use super::{github, keyed, message, plain, stripe};
 
 /// Makes one request after the other.
 pub(super) trait Requests {
@@ -21,6 +21,7 @@ pub(super) fn maker(
         Shape::Github => Box::new(github::Github::new(order, ids)?),
         Shape::Stripe => Box::new(stripe::Stripe::new(order, ids)?),
         Shape::StripeAgain => Box::new(stripe::Stripe::new(order, ids.that_return(RETURNING_IDS))?),
+        Shape::Message => Box::new(message::Message::new(order, ids)?),
         Shape::Keyed => Box::new(keyed::Keyed::new(order, ids)?),
         Shape::KeyedAgain => Box::new(keyed::Keyed::new(order, ids.that_return(RETURNING_KEYS))?),
     })

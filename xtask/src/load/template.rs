@@ -46,9 +46,13 @@ impl Template {
 
     /// Ends the body: a last JSON member, as long as it takes to reach `body_bytes`.
     pub(super) fn pad_body(&mut self, body_bytes: usize) -> anyhow::Result<()> {
+        self.pad_body_to(body_bytes, "\"}")
+    }
+
+    /// The same where more than one object has to be closed: `close` is all that follows the padding.
+    pub(super) fn pad_body_to(&mut self, body_bytes: usize, close: &str) -> anyhow::Result<()> {
         const OPEN: &str = "\"padding\":\"";
-        const CLOSE: &str = "\"}";
-        let fixed = self.body().len() + OPEN.len() + CLOSE.len();
+        let fixed = self.body().len() + OPEN.len() + close.len();
         ensure!(
             fixed <= body_bytes,
             "a body of {body_bytes} bytes is too short; this one needs {fixed}"
@@ -56,7 +60,7 @@ impl Template {
         self.text(OPEN);
         self.bytes
             .resize(self.bytes.len() + body_bytes - fixed, b'x');
-        self.text(CLOSE);
+        self.text(close);
         Ok(())
     }
 

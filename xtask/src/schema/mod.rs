@@ -6,7 +6,7 @@
 //! - [`venv`]: schemathesis itself
 //! - [`site`]: the server and its sample events
 
-mod site;
+pub(crate) mod site;
 mod venv;
 
 use std::process::{Command, ExitCode};
@@ -66,7 +66,7 @@ pub(crate) fn all(steps: &mut Steps, thoroughness: Thoroughness) {
         return;
     };
     steps.run("description of the API", || {
-        let site = Site::start()?;
+        let site = Site::start("")?;
         let mut schemathesis = Command::new(program);
         site.configure(&mut schemathesis)?;
         site.watch(ask(&mut schemathesis, thoroughness))

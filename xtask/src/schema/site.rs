@@ -1,4 +1,4 @@
-//! A server with sample events, on SQLite in a temporary folder, for as long as a value of ours lives.
+//! A server for clients that ask questions: with sample events, on SQLite in a temporary folder, for as long as a value of ours lives.
 //!
 //! Whatever ends this process, the server goes with it: a small shell process waits on a pipe that only we hold open, and
 //! when that closes it stops the server and removes the folder.
@@ -38,7 +38,7 @@ rm -rf "$2"
 "#;
 
 /// A running server. Dropping it stops the server and removes its folder.
-pub(super) struct Site {
+pub(crate) struct Site {
     program: PathBuf,
     folder: PathBuf,
     address: SocketAddr,
@@ -46,8 +46,8 @@ pub(super) struct Site {
 }
 
 impl Site {
-    /// Builds the program as tests do, starts it, and sends it some events.
-    pub(super) fn start() -> anyhow::Result<Site> {
+    /// Builds the program as tests do, starts it with more in its config, and sends it some events.
+    pub(crate) fn start(more: &str) -> anyhow::Result<Site> {
         let build = ["build", "--quiet", "--package", "hapax"];
         workspace::succeed(&mut workspace::cargo(build))?;
         let program = workspace::target().join("debug/hapax");
@@ -56,7 +56,7 @@ impl Site {
         let receiver = loopback::free_address()?;
         fs::write(
             folder.path().join("hapax.toml"),
-            config(folder.path(), address, receiver),
+            config(folder.path(), address, receiver) + more,
         )?;
         // From here on the undertaker removes it.
         let folder = folder.keep();
@@ -141,18 +141,25 @@ impl Site {
         Ok(())
     }
 
+    /// Tells a client where the server is, and as whom to ask.
+    pub(crate) fn point(&self, client: &mut Command) {
+        client
+            .env("HAPAX_URL", format!("http://{}", self.address))
+            .env("HAPAX_TOKEN", TOKEN);
+    }
+
     /// Runs what asks the server. Should we end before it does, the undertaker ends it: its process id is in a file so long.
-    pub(super) fn watch(&self, schemathesis: &mut Command) -> anyhow::Result<()> {
-        let mut asking = schemathesis
+    pub(crate) fn watch(&self, client: &mut Command) -> anyhow::Result<()> {
+        let mut asking = client
             .stdin(Stdio::null())
             .spawn()
-            .context("could not start schemathesis")?;
+            .with_context(|| format!("could not start {:?}", client.get_program()))?;
         let file = self.folder.join("asking");
         fs::write(&file, asking.id().to_string())?;
         let status = asking.wait()?;
         fs::remove_file(&file)?;
         if !status.success() {
-            bail!("the server and its description differ: schemathesis ended with {status}");
+            bail!("the server is not as it is expected to be: whoever asked ended with {status}");
         }
         Ok(())
     }

@@ -175,12 +175,24 @@ pub(super) const ALLOWED: &[Allowed] = &[
         "SQLite's writer decides in memory, and has no round trips to save",
     ),
     only_here(
+        "crates/hapax-store/src/postgres/key_end.rs",
+        "SQLite's writer settles in memory, and has no round trips to save",
+    ),
+    only_here(
+        "crates/hapax-store/src/postgres/restored.rs",
+        "SQLite's `backup` makes the copies that its `open` notices",
+    ),
+    only_here(
         "crates/hapax-store/src/sqlite/queue.rs",
         "the one writer's queue; PostgreSQL's is `batch`",
     ),
     only_here(
         "crates/hapax-store/src/sqlite/underway.rs",
         "what the one writer remembers",
+    ),
+    only_here(
+        "crates/hapax-store/src/sqlite/census.rs",
+        "what the one writer counts; PostgreSQL reads it once per group",
     ),
 ];
 

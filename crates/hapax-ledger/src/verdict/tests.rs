@@ -36,8 +36,23 @@ fn ledger<'a>(effects: Vec<EffectLine<'a>>) -> EventLedger<'a> {
         ledger: Kept::Whole,
         held: None,
         conflicts_open: 0,
+        to_come: 0,
         effects,
     }
+}
+
+/// D7: an event some of whose effects are still being made has something to do, whatever the others say.
+#[test]
+fn what_is_still_to_come_is_something_to_do() {
+    let done = || vec![line("e", record(Repeat::Keyed, EffectState::Done))];
+    let coming = EventLedger {
+        to_come: 7,
+        ..ledger(done())
+    };
+    let judged = verdict(&coming);
+    assert_eq!(judged.verdict, VerdictKind::Safe);
+    assert!(judged.reasons.iter().any(|why| why.starts_with("7 more")));
+    assert_ne!(judged.revision, verdict(&ledger(done())).revision);
 }
 
 fn one(repeat: Repeat, state: EffectState) -> (VerdictKind, Would) {

@@ -47,6 +47,7 @@ fn replay(number: u64) -> Replay {
         created_at: at(number as i64),
         dry_run: false,
         rate: None,
+        task: None,
         state: ReplayState::Running,
         progress: ReplayProgress::default(),
     }
@@ -214,6 +215,7 @@ pub async fn replays_come_back_whole_and_newest_first(store: Subject) {
         filter: every,
         dry_run: true,
         rate: Some(u32::MAX / 2),
+        task: Some("{\"task\":\"endpoint.recover\"}".into()),
         ..replay(1)
     };
     let plain = replay(2);

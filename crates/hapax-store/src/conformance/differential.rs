@@ -10,6 +10,7 @@ mod keys;
 mod looks;
 mod naming;
 mod operate;
+mod posts;
 mod sketch;
 
 use std::cmp::Reverse;
@@ -27,6 +28,7 @@ use self::decision::{OperateCommand, operate_command};
 use self::effects::Known;
 use self::keys::{KeyCommand, KnownKeys, key_command};
 use self::naming::plain_detail;
+use self::posts::{PostCommand, post_command};
 use self::sketch::{EffectCommand, EffectSketch, effect_command, effect_sketch, new_effects};
 use super::sample::{Dial, Subject, arrival, at, event, reap_counted, review};
 use crate::model::ModelStore;
@@ -71,6 +73,7 @@ enum Command {
     Effects(EffectCommand),
     Operate(OperateCommand),
     Keys(KeyCommand),
+    Post(PostCommand),
 }
 
 /// An event in a few numbers.
@@ -144,6 +147,18 @@ fn command() -> impl Strategy<Value = Command> {
         5 => operate_command().prop_map(Command::Operate),
         3 => key_command().prop_map(Command::Keys),
         2 => (0..FILTERS, 0..1_000usize).prop_map(|(filter, from)| Command::List { filter, from }),
+    ]
+}
+
+/// Messages and their deliveries, among a little of everything else.
+fn posting_command() -> impl Strategy<Value = Command> {
+    prop_oneof![
+        12 => post_command().prop_map(Command::Post),
+        2 => (1..20i64).prop_map(|seconds| Command::Jump { seconds }),
+        1 => Just(Command::Reap),
+        1 => any::<prop::sample::Index>().prop_map(|nth| Command::Look { nth: nth.index(1_000) }),
+        12 => effect_command().prop_map(Command::Effects),
+        3 => operate_command().prop_map(Command::Operate),
     ]
 }
 
@@ -295,6 +310,7 @@ impl Pair {
             Command::Effects(command) => self.run_effects(command).await,
             Command::Operate(command) => self.operate(command).await,
             Command::Keys(command) => self.run_keys(command).await,
+            Command::Post(command) => self.post(command).await,
         }
     }
 
@@ -405,6 +421,7 @@ impl Pair {
             self.look(nth).await;
         }
         self.look_at_all_effects().await;
+        self.look_at_all_posts().await;
         self.look_at_log().await;
         self.list_keys(None).await;
         let (theirs, ours) = (self.store.stats().await, self.model.stats().await);
@@ -448,6 +465,7 @@ pub fn agrees_with_the_model<Fut>(
         prop::collection::vec(command(), 1..COMMANDS_MAX),
         prop::collection::vec(busy_command(), 1..COMMANDS_WHEN_BUSY_MAX),
         prop::collection::vec(keys_command(), 1..COMMANDS_MAX),
+        prop::collection::vec(posting_command(), 1..COMMANDS_WHEN_BUSY_MAX),
     ];
     let outcome = TestRunner::new(config).run(&sequences, |commands| {
         runtime.block_on(async {

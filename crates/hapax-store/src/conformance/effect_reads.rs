@@ -192,6 +192,7 @@ pub async fn parcels_come_in_the_order_asked(store: Subject, _dial: Dial) {
     let bytes = Bytes::from_static(b"\0\xff{");
     let first = NewEvent {
         event_type: None,
+        object_id: Some("in_1".into()),
         content_type: None,
         body: bytes.clone(),
         ..event("a", "one", "")
@@ -209,17 +210,21 @@ pub async fn parcels_come_in_the_order_asked(store: Subject, _dial: Dial) {
         source: "a".into(),
         event_type: None,
         key: "one".into(),
+        object_id: Some("in_1".into()),
         received_at: at(1),
         content_type: None,
         body: bytes,
+        about: None,
     };
     let second = Parcel {
         source: "b".into(),
         event_type: Some("invoice.paid".into()),
         key: "two".into(),
+        object_id: None,
         received_at: at(2),
         content_type: Some("application/json".into()),
         body: Bytes::from_static(b"{}"),
+        about: None,
     };
     let expected = [Some(second.clone()), None, Some(first), None, Some(second)];
     assert_eq!(parcels, expected);

@@ -6,6 +6,7 @@
 
 pub mod accept;
 pub mod after;
+pub mod apps;
 pub mod atomic;
 pub mod caps;
 pub mod catalog;
@@ -18,15 +19,20 @@ pub mod effects;
 pub mod erasure;
 pub mod evidence;
 pub mod expiry;
+pub mod fan_out;
 pub mod key_life;
 pub mod keys;
 pub mod lanes;
 pub mod life;
+pub mod messages;
 pub mod operator;
 pub mod order;
 pub mod own;
+pub mod posts;
+pub mod publisher;
 pub mod reads;
 pub mod reap;
+pub mod resends;
 pub mod reviews;
 pub mod sample;
 pub mod secrets;
@@ -54,6 +60,18 @@ macro_rules! conformance_tests {
             batches_that_cross_make_one_event_per_key,
             an_arrival_without_events_stores_nothing,
             any_text_and_any_bytes_come_back_as_they_went,
+        );
+        $crate::conformance_tests!(@ $run; apps:
+            the_catalogue_comes_back_whole,
+            a_change_needs_the_latest_state,
+            a_uid_belongs_to_one_that_is_there,
+            a_deleted_types_name_is_free,
+            a_deleted_app_takes_its_endpoints_along,
+            a_change_of_the_catalogue_is_made_once_per_request,
+            changes_come_in_parts,
+            racing_changes_come_one_after_the_other,
+            an_endpoint_is_marked,
+            what_is_deleted_is_forgotten_after_a_while,
         );
         $crate::conformance_tests!(@ $run; caps:
             deliveries_beyond_the_limit_only_move_the_last_one,
@@ -253,6 +271,45 @@ macro_rules! conformance_tests {
             keys_are_listed_by_every_filter,
             keys_are_listed_as_they_stand_now,
             a_repeatable_route_runs_again_after_every_unknown_end,
+        );
+        $crate::conformance_tests!(@ $run; messages:
+            a_message_comes_back_whole,
+            a_plan_by_an_old_catalogue_is_refused,
+            a_repeated_message_is_the_same_message,
+            a_delivery_may_be_born_claimed,
+            numbers_rise_without_a_gap,
+            a_count_goes_with_its_last_message,
+            racing_messages_are_numbered_once_each,
+            numbers_follow_the_order_of_delivery,
+            what_is_no_message_is_refused,
+            messages_are_listed_by_every_filter,
+            pages_of_messages_meet_both_ways,
+            what_was_said_goes_with_the_message,
+        );
+        $crate::conformance_tests!(@ $run; fan_out:
+            a_large_set_is_made_in_steps,
+            what_follows_is_like_the_first,
+            a_message_is_not_completed_before_all_is_made,
+            racing_steps_make_each_delivery_once,
+            deliveries_go_out_while_others_are_made,
+            an_effect_of_ones_own_counts_for_a_message,
+            what_follows_keeps_its_order,
+            what_is_still_to_be_made_is_never_reaped,
+            what_is_there_is_not_made_again,
+        );
+        $crate::conformance_tests!(@ $run; posts:
+            deliveries_are_listed_by_every_filter,
+            pages_of_deliveries_meet_both_ways,
+            attempts_are_listed_latest_first,
+            attempts_are_tallied_by_the_hour,
+            racing_attempts_are_all_tallied,
+            what_waits_is_counted,
+        );
+        $crate::conformance_tests!(@ $run; resends:
+            a_command_may_be_limited_to_some_effects,
+            a_skipped_delivery_comes_back_if_it_is_named,
+            a_missing_delivery_is_planned,
+            a_reaped_message_is_not_delivered,
         );
     };
     (@ $run:path; $subject:ident: $($check:ident,)+) => {

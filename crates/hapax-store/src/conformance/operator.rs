@@ -40,6 +40,7 @@ pub fn command(event: EventId, decision: Decision) -> Command {
     Command {
         event,
         decision,
+        only: None,
         by: ada(),
         if_revision: None,
         dry_run: false,

@@ -69,6 +69,7 @@ impl State {
             Decision::Release { effects } if self.effects.of_event(event).is_empty() => {
                 self.plan(event, &deeds::unborn(effects), now);
             }
+            Decision::Deliver { effects } => self.plan(event, &deeds::late(effects), now),
             Decision::Acknowledge { delivery } => {
                 self.decide_on(event, *delivery, ConflictDecision::Acknowledged);
             }

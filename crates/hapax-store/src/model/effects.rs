@@ -14,7 +14,9 @@ use hapax_ledger::time::Time;
 use hapax_ledger::transition::{Change, EffectStep, Rejected, Resolution, Resolver, step};
 
 use super::order::{Chain, ChainKey};
-use crate::nouns::{Attempt, ClaimAsk, Claimed, Effect, Move, Moved, NewEffect, Review, Said};
+use crate::nouns::{
+    Attempt, ClaimAsk, Claimed, Effect, Move, Moved, NewEffect, Review, Said, Tally,
+};
 
 /// The model never restarts, so its epoch never rises.
 pub(super) const EPOCH: u32 = 1;
@@ -41,6 +43,8 @@ pub(super) struct Row {
 pub(super) struct Effects {
     pub(super) rows: BTreeMap<EffectId, Row>,
     pub(super) chains: HashMap<ChainKey, Chain>,
+    /// Of endpoints, by lane and hour.
+    pub(super) tallies: BTreeMap<(Arc<str>, Time), Tally>,
 }
 
 /// The event that effects are planned for.
@@ -185,6 +189,9 @@ impl Effects {
             Move::Start(snapshot) => self.start(now, id, change, snapshot),
             Move::Settle(settlement) => {
                 let moved = row.end(now, settlement.outcome, settlement.said.kept(), change);
+                let lane = row.effect.lane.clone();
+                let gave_up = change.next.state == EffectState::Dead;
+                self.tally(&lane, now, settlement.outcome, gave_up);
                 (moved, None)
             }
             Move::Review(review) => {
@@ -274,9 +281,21 @@ impl Effects {
 
     /// Frees what is held beyond its lease.
     pub(super) fn rescue(&mut self, now: Time) -> Vec<EffectId> {
-        let rows = self.rows.values_mut();
-        let freed = rows.filter_map(|row| row.expire(now).then_some(row.effect.id));
-        freed.collect()
+        let mut freed = Vec::new();
+        let mut ended = Vec::new();
+        for row in self.rows.values_mut() {
+            let was_started = row.effect.record.started;
+            if row.expire(now) {
+                freed.push(row.effect.id);
+                let gave_up = row.effect.record.state == EffectState::Dead;
+                let outcome = row.effect.last.filter(|_| was_started);
+                ended.extend(outcome.map(|outcome| (row.effect.lane.clone(), outcome, gave_up)));
+            }
+        }
+        for (lane, outcome, gave_up) in ended {
+            self.tally(&lane, now, outcome, gave_up);
+        }
+        freed
     }
 
     /// An effect's key holds as long as any event that calls for it is known (B5).

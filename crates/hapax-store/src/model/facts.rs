@@ -5,6 +5,7 @@ use hapax_ledger::time::Time;
 use hapax_ledger::verdict::Kept;
 
 use super::effects::Effects;
+use super::message::ToCome;
 use super::state::{Row, State};
 use crate::nouns::{EffectFacts, EventFacts};
 
@@ -25,6 +26,7 @@ impl State {
             },
             held: review.map(|review| review.message.clone()),
             conflicts_open: row.open_conflicts().count() as u32,
+            to_come: row.to_come.as_ref().map_or(0, ToCome::len),
             effects: self.effects.facts(id),
         })
     }

@@ -10,6 +10,7 @@
 //! - `facts`: what verdicts depend on; `command`: what operators decide; `own`: claims by the user's own code
 //! - `keys`: keys of guarded requests
 //! - `catalog`: tokens, the audit log, replays
+//! - `outbox`: applications, endpoints, types of events; `message`: what is published
 //! - `listing`: pages
 
 mod catalog;
@@ -18,7 +19,9 @@ mod effects;
 mod facts;
 mod keys;
 mod listing;
+mod message;
 mod order;
+mod outbox;
 mod own;
 mod reads;
 mod state;

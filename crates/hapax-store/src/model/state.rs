@@ -14,9 +14,10 @@ use hapax_ledger::transition::{Resolution, Resolver};
 use super::catalog::Catalog;
 use super::effects::{Effects, Planning};
 use super::keys::Keys;
-use super::listing;
+use super::message::ToCome;
+use super::{listing, outbox};
 use crate::nouns::{
-    Advanced, Arrival, CONFLICT_BODIES_MAX, ClaimAsk, Claims, DELIVERIES_KEPT_MAX, Delivery,
+    About, Advanced, Arrival, CONFLICT_BODIES_MAX, ClaimAsk, Claims, DELIVERIES_KEPT_MAX, Delivery,
     Effect, EffectFilter, Event, EventFilter, LaneRoom, Listed, Move, NewEvent, OnFailed, Page,
     Parcel, Payload, Reaped, Receipt, Receipted, Rescued, Run,
 };
@@ -31,6 +32,7 @@ pub(super) struct State {
     pub(super) effects: Effects,
     pub(super) catalog: Catalog,
     pub(super) guarded: Keys,
+    pub(super) outbox: outbox::Kept,
 }
 
 pub(super) struct Row {
@@ -46,6 +48,10 @@ pub(super) struct Row {
     /// By the number of the delivery.
     pub(super) conflict_bodies: BTreeMap<u32, Bytes>,
     pub(super) runs: Vec<Run>,
+    /// Of a message.
+    pub(super) about: Option<About>,
+    /// Of a message whose deliveries are not all made.
+    pub(super) to_come: Option<ToCome>,
 }
 
 impl Row {
@@ -159,6 +165,8 @@ impl State {
             deliveries: vec![delivery(arrival, new, outcome, false, 0)],
             conflict_bodies: BTreeMap::new(),
             runs: Vec::new(),
+            about: None,
+            to_come: None,
         };
         self.events.insert(id, row);
         self.keys.insert(key, id);
@@ -173,7 +181,9 @@ impl State {
 
     /// I1: has everything ended? One dead effect makes an event dead while others of it may still be on their way.
     fn is_over(&self, row: &Row) -> bool {
-        row.event.status.is_settled() && !self.effects.has_live(row.event.id)
+        row.event.status.is_settled()
+            && row.to_come.is_none()
+            && !self.effects.has_live(row.event.id)
     }
 
     pub(super) fn reap(&mut self, now: Time) -> Reaped {
@@ -200,12 +210,17 @@ impl State {
             }
         }
         for id in &gone {
-            self.events.remove(id);
+            if let Some(row) = self.events.remove(id) {
+                self.outbox
+                    .forget_number(&row.event.source, row.about.as_ref());
+            }
             self.trim_attempts(*id);
             self.effects.forget_event(*id);
         }
         self.keys.retain(|_, id| !gone.contains(id));
         reaped.identities = gone.len() as u32;
+        self.reap_catalogue(now);
+        self.effects.reap_tallies(now);
         reaped
     }
 
@@ -320,6 +335,10 @@ impl State {
             if row.event.review.is_none() {
                 row.event.status = self.effects.status(*id);
             }
+            if row.event.review.is_none() && row.to_come.is_some() {
+                // What is still to be made waits like any other.
+                row.event.status = row.event.status.max(EventStatus::Pending);
+            }
         }
         self.effects.settle_gates()
     }
@@ -351,9 +370,11 @@ impl State {
             source: row.event.source.clone(),
             event_type: row.event.event_type.clone(),
             key: row.event.key.clone(),
+            object_id: row.event.object_id.clone(),
             received_at: row.event.received_at,
             content_type: payload.content_type,
             body: payload.body,
+            about: row.about.clone(),
         })
     }
 }

@@ -23,6 +23,9 @@ pub struct Command {
     pub event: EventId,
     /// What is to be done.
     pub decision: Decision,
+    /// A retry or a replay of these effects alone, by name; `None`: of all. One of them that was skipped because its endpoint was
+    /// disabled comes back too. The verdict that is shown stays the event's.
+    pub only: Option<Vec<String>>,
     /// Under whose name.
     pub by: Authority,
     /// Only if this is still the ledger's revision (E4).
@@ -52,6 +55,7 @@ impl Command {
             Decision::Resolve { effect, .. } => effect.to_string(),
             Decision::Retry
             | Decision::Replay { .. }
+            | Decision::Deliver { .. }
             | Decision::Reconcile { .. }
             | Decision::Release { .. }
             | Decision::Dismiss
@@ -74,6 +78,12 @@ pub enum Decision {
     Replay {
         /// Names of effects.
         force: Vec<String>,
+    },
+    /// A new run for effects that the event did not call for when it came: those of an endpoint that was not there yet. They are
+    /// planned now, without an order: their turn has passed. What the event calls for already stays as it is.
+    Deliver {
+        /// By the current catalogue.
+        effects: Vec<NewEffect>,
     },
     /// Send converging effects again, as a new generation, with this state from the source of truth (E5).
     Reconcile {
@@ -118,6 +128,7 @@ impl Decision {
         match self {
             Decision::Retry => "event.retry",
             Decision::Replay { .. } => "event.replay",
+            Decision::Deliver { .. } => "event.deliver",
             Decision::Reconcile { .. } => "event.reconcile",
             Decision::Resolve { .. } => "effect.resolve",
             Decision::Release { .. } => "event.release",
@@ -132,7 +143,7 @@ impl Decision {
     pub const fn run(&self) -> Option<RunKind> {
         match self {
             Decision::Retry => Some(RunKind::Retry),
-            Decision::Replay { .. } => Some(RunKind::Replay),
+            Decision::Replay { .. } | Decision::Deliver { .. } => Some(RunKind::Replay),
             Decision::Reconcile { .. } => Some(RunKind::Reconcile),
             Decision::Resolve { .. }
             | Decision::Release { .. }
@@ -151,6 +162,7 @@ impl Decision {
             }
             Decision::Retry
             | Decision::Replay { .. }
+            | Decision::Deliver { .. }
             | Decision::Reconcile { .. }
             | Decision::Resolve { .. }
             | Decision::Release { .. }
@@ -165,6 +177,7 @@ impl Decision {
             Decision::Reconcile { snapshot } => Some(snapshot),
             Decision::Retry
             | Decision::Replay { .. }
+            | Decision::Deliver { .. }
             | Decision::Resolve { .. }
             | Decision::Release { .. }
             | Decision::Dismiss
@@ -180,6 +193,7 @@ impl Decision {
             Decision::Replay { force } => Action::Replay { force },
             Decision::Reconcile { .. } => Action::Reconcile,
             Decision::Retry
+            | Decision::Deliver { .. }
             | Decision::Resolve { .. }
             | Decision::Release { .. }
             | Decision::Dismiss
@@ -239,6 +253,8 @@ pub enum WhyNot {
     NotHeld,
     /// There is no conflict in that delivery, or it was decided on before.
     NoConflict,
+    /// There are no bytes left that could be sent.
+    PayloadReaped,
 }
 
 /// One pass over an event that somebody asked for.
@@ -273,6 +289,8 @@ pub struct EventFacts {
     pub held: Option<String>,
     /// Deliveries with another body that nobody has decided on.
     pub conflicts_open: u32,
+    /// Deliveries of a message that are still to be made: see [`crate::Outbox::fan_out`].
+    pub to_come: u64,
     /// Its effects in plan order, those it shares with other events included.
     pub effects: Vec<EffectFacts>,
 }
@@ -308,6 +326,7 @@ impl EventFacts {
             ledger: self.ledger,
             held: self.held.as_deref(),
             conflicts_open: self.conflicts_open,
+            to_come: self.to_come,
             effects: effects.collect(),
         };
         verdict_on(&ledger, action)

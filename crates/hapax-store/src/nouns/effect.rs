@@ -14,6 +14,7 @@ use hapax_ledger::transition::{Change, EffectStep, Rejected};
 
 use super::arrival::Review;
 use super::lane::LaneRoom;
+use super::outbox::About;
 
 /// At most so much of an answer is kept with its attempt.
 pub const EXCERPT_BYTES_MAX: usize = 8 * 1024;
@@ -229,12 +230,16 @@ pub struct Parcel {
     pub event_type: Option<String>,
     /// Its key.
     pub key: String,
+    /// The business object that it is about.
+    pub object_id: Option<String>,
     /// When it was first received.
     pub received_at: Time,
     /// The request's content type.
     pub content_type: Option<String>,
     /// The bytes as they came.
     pub body: Bytes,
+    /// Of a message: what its publisher said about it.
+    pub about: Option<About>,
 }
 
 /// Effects that have not ended well, by state. What is done or skipped is counted as it happens, not here.

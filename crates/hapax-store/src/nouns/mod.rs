@@ -8,6 +8,7 @@
 //! - `guarded`: keys of guarded requests
 //! - `lane`: which lanes have something to do, and which node looks after them
 //! - `list`: which events, and which part of them
+//! - `outbox`: applications, endpoints, types of events, messages
 //! - `own`: effects that the user's own code carries out
 //! - `replay`: replays of many events
 //! - `secret`: secrets that are kept sealed
@@ -22,6 +23,7 @@ mod event;
 mod guarded;
 mod lane;
 mod list;
+mod outbox;
 mod own;
 mod replay;
 mod secret;
@@ -49,6 +51,12 @@ pub use guarded::{
 };
 pub use lane::{Beat, Beaten, LANES_PER_LOOK_MAX, LaneDue, LaneRoom, fair_share, lane_shard};
 pub use list::{EventFilter, Listed, PAGE_MAX, Page, PageFrom};
+pub use outbox::{
+    APP_SOURCE, About, App, CHANGES_PER_PART, Changes, DELETED_KEPT, Deliveries, Endpoint, Entry,
+    EventType, FAN_OUT_STEP, FannedOut, LaterDelivery, Message, MessageFilter, NewMessage,
+    OLD_SECRETS_MAX, Posted, PostedFilter, Published, Put, Standing, TALLIES_KEPT, Tally, Tried,
+    TriedPlace, WAITING_COUNTED_MAX, app_of_source, app_source, is_endpoint_lane, is_endpoint_name,
+};
 pub use own::{OWN_ATTEMPTS_MAX, OWN_LANE, OWN_SOURCE, OwnClaim, OwnClaimed};
 pub use replay::{Replay, ReplayProgress, ReplayState};
 pub(crate) use secret::end_of;

@@ -68,6 +68,9 @@ pub struct Replay {
     pub dry_run: bool,
     /// At most so many events a second; `None`: as many as it takes.
     pub rate: Option<u32>,
+    /// What it does, as JSON, if it is not a replay of events: something about deliveries of an application's messages. Whoever
+    /// carries it on knows the form.
+    pub task: Option<String>,
     /// Where it stands.
     pub state: ReplayState,
     /// How far it has come.

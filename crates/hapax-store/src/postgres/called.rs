@@ -280,7 +280,8 @@ impl CalledRows<'_> {
                 (&self.links.place, Type::INT4_ARRAY),
             ];
             let sql = "INSERT INTO hapax.effect_link (shard, event, effect_shard, queue_shard, effect, place)
-                 SELECT * FROM unnest($1::int2[], $2::uuid[], $3::int2[], $4::int2[], $5::uuid[], $6::int4[])";
+                 SELECT * FROM unnest($1::int2[], $2::uuid[], $3::int2[], $4::int2[], $5::uuid[], $6::int4[])
+                 ON CONFLICT (shard, event, effect) DO NOTHING";
             statements.push((sql, params));
         }
         statements

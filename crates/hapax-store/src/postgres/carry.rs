@@ -11,6 +11,7 @@ use super::gate::GateChange;
 use super::held::Hand;
 use super::pool::{Param, Statement, Taken};
 use super::status::Around;
+use super::tally::TallyColumns;
 use super::wire::Uuid;
 use crate::error::StoreError;
 
@@ -18,14 +19,18 @@ use crate::error::StoreError;
 pub(super) async fn carry_out(taken: Taken, hand: &Hand) -> Result<Vec<GateChange>, StoreError> {
     let rows = HandRows::of(hand);
     let around = Around::of(hand);
+    let tallies = TallyColumns::of(hand);
     if around.is_empty() {
-        taken.commit_behind(&rows.statements()).await?;
+        let mut last = rows.statements();
+        last.extend(tallies.statement());
+        taken.commit_behind(&last).await?;
         return Ok(Vec::new());
     }
     let written = rows.statements();
     // One behind the other without waiting: none of them needs the other's answer, but each sees what the other did.
     let (_, stand) = tokio::try_join!(biased; taken.run_all(&written), around.look(&taken))?;
-    stand.commit(taken, &hand.reviews, Vec::new()).await
+    let rest = tallies.statement().into_iter().collect();
+    stand.commit(taken, &hand.reviews, rest).await
 }
 
 /// The rows of all that was decided of the effects themselves.

@@ -31,6 +31,7 @@ impl<'a> EventRow<'a> {
             at: self.arrival.at,
             event_type: self.event.event_type.as_deref(),
             effects: &self.event.effects,
+            from: 0,
         }
     }
 }

@@ -16,12 +16,15 @@ use super::deed::{Locked, carry_out};
 use super::facts::{self, Look, STATEMENTS, to_facts};
 use super::fault::unavailable;
 use super::moment::LeaseClock;
-use super::plan::{Calling, fits};
+use super::plan::{Calling, fits, too_many};
 use super::pool::{Pool, Statement, Taken};
 use super::wire::{Uuid, received};
 use crate::deeds::{self, Deeds};
 use crate::error::StoreError;
-use crate::nouns::{Arrival, Command, Commanded, Decision, Done, EventFacts, NewEffect, WhyNot};
+use crate::nouns::{
+    Arrival, Command, Commanded, Decision, Done, EFFECTS_PER_EVENT_MAX, EventFacts, NewEffect,
+    WhyNot,
+};
 
 /// So often a command begins again because its event began to call for something meanwhile, which is rare once.
 const TRIES_MAX: u32 = 8;
@@ -66,6 +69,10 @@ impl Brought {
                 fits(effects)?;
                 brought.effects = deeds::unborn(effects);
             }
+            Decision::Deliver { effects } => {
+                fits(effects)?;
+                brought.effects = deeds::late(effects);
+            }
             Decision::Promote { arrival, .. } => {
                 let arrival = deeds::promoted(arrival);
                 arrival
@@ -91,13 +98,20 @@ struct Seen {
     received_at: Time,
     event_type: Option<String>,
     calls_for_something: bool,
+    /// The next place in its plan.
+    next_place: i32,
 }
 
 async fn see(taken: &Taken, event: EventId) -> Result<Option<Seen>, StoreError> {
     let rows = taken
         .query(
             "SELECT v.at, v.type, EXISTS (SELECT FROM hapax.effect WHERE event = $2)
-                 OR EXISTS (SELECT FROM hapax.effect_link WHERE shard = $1 AND event = $2)
+                 OR EXISTS (SELECT FROM hapax.effect_link WHERE shard = $1 AND event = $2),
+                 (SELECT coalesce(max(c.place) + 1, 0) FROM (
+                     SELECT place FROM hapax.effect WHERE event = $2
+                     UNION ALL
+                     SELECT place FROM hapax.effect_link WHERE shard = $1 AND event = $2
+                 ) AS c (place))
              FROM hapax.event v WHERE v.shard = $1 AND v.id = $2",
             &[
                 (&(event.0.shard() as i16), Type::INT2),
@@ -109,6 +123,7 @@ async fn see(taken: &Taken, event: EventId) -> Result<Option<Seen>, StoreError> 
         received_at: Time::from_micros(row.get(0)),
         event_type: row.get::<_, Option<String>>(1).map(received),
         calls_for_something: row.get(2),
+        next_place: row.get(3),
     }))
 }
 
@@ -129,12 +144,19 @@ async fn attempt(
         (None, None) => return give_up(taken, Commanded::NoEvent).await,
         (None, Some(seen)) => seen,
     };
-    let planned = !brought.effects.is_empty() && !seen.calls_for_something;
-    let calling = planned.then(|| Calling {
+    let joins = matches!(command.decision, Decision::Deliver { .. });
+    let planned = !brought.effects.is_empty() && !seen.calls_for_something && !joins;
+    let calls = planned || joins && !brought.effects.is_empty();
+    if seen.next_place as usize + brought.effects.len() > EFFECTS_PER_EVENT_MAX {
+        taken.roll_back().await;
+        return Err(too_many());
+    }
+    let calling = calls.then(|| Calling {
         event: command.event,
         at: seen.received_at,
         event_type: seen.event_type.as_deref(),
         effects: &brought.effects,
+        from: seen.next_place as usize,
     });
     let arrival = brought.arrival.as_ref();
     let locked = Locked::take(&taken, command.event, calling, arrival, entropy, clock).await?;

@@ -101,7 +101,7 @@ impl Holder {
         kept && self.conflicts < CONFLICT_BODIES_MAX
     }
 
-    fn identity(&self) -> Identity {
+    pub(super) fn identity(&self) -> Identity {
         Identity {
             event: self.event,
             compare_hash: self.compare_hash,

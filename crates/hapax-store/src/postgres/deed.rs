@@ -69,6 +69,10 @@ impl<'a> Locked<'a> {
         around.lock(taken).await?;
         if let Some(calling) = &calling {
             plan.call(calling)?;
+            if calling.from > 0 {
+                // All that the event calls for is locked: what was alone will not be.
+                plan.joined.insert(event);
+            }
         }
         plan.carry_out(&mut decisions.events, &decisions.deeds)?;
         Ok(Locked {

@@ -10,6 +10,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::effect::{effect_columns, to_effect};
+use super::message::to_about;
 use super::pool::{Param, Pool};
 use super::read::ROWS_LOOKED_AT_MAX;
 use super::wire::{Uuid, received, sendable};
@@ -228,10 +229,12 @@ pub(super) async fn parcels(
     let ids: Vec<Uuid> = events.iter().map(|id| Uuid(id.bytes())).collect();
     let rows = pool
         .read(
-            "SELECT k.number, v.source, v.type, v.key, v.at, p.content_type, p.body
+            "SELECT k.number, v.source, v.type, v.key, v.at, p.content_type, p.body, m.event IS NOT NULL, v.provider_event_id,
+                 m.channels, m.tags, m.deliver_at, m.api_version, m.ordering_key, m.sequence_key, m.sequence, v.object_id
              FROM unnest($1::int2[], $2::uuid[]) WITH ORDINALITY AS k (shard, id, number)
              JOIN hapax.event v ON v.shard = k.shard AND v.id = k.id
-             JOIN hapax.payload p ON p.shard = k.shard AND p.event = k.id",
+             JOIN hapax.payload p ON p.shard = k.shard AND p.event = k.id
+             LEFT JOIN hapax.message m ON v.source >= '~app_' AND v.source < '~app`' AND m.shard = k.shard AND m.event = k.id",
             &[(&shards, Type::INT2_ARRAY), (&ids, Type::UUID_ARRAY)],
         )
         .await?;
@@ -251,8 +254,10 @@ fn to_parcel(row: &Row) -> Parcel {
         source: received(row.get(1)).into(),
         event_type: text(2),
         key: received(row.get(3)),
+        object_id: text(16),
         received_at: Time::from_micros(row.get(4)),
         content_type: text(5),
         body: Bytes::from(row.get::<_, Vec<u8>>(6)),
+        about: row.get::<_, bool>(7).then(|| to_about(row, 9, text(8))),
     }
 }

@@ -11,6 +11,7 @@ use hapax_ledger::time::Time;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
+use super::number;
 use super::pool::{Param, Taken};
 use super::wire::Uuid;
 use crate::error::StoreError;
@@ -51,6 +52,8 @@ pub(super) async fn reap_payloads(
                      ) AS c (effect, queue_shard)
                      JOIN hapax.queue q ON q.shard = c.queue_shard AND q.effect = c.effect
                      WHERE q.state IN (0, 1, 3)
+                 ) AND NOT EXISTS (
+                     SELECT FROM hapax.fan_out f WHERE f.shard = $1 AND f.event = k.id
                  )
              ), conflicting AS (
                  UPDATE hapax.delivery d SET body = NULL FROM due
@@ -104,7 +107,7 @@ pub(super) async fn reap_ledgers(
                      ) AS c (effect, queue_shard)
                      JOIN hapax.queue q ON q.shard = c.queue_shard AND q.effect = c.effect
                      WHERE q.state IN (0, 1, 3)
-                 )
+                 ) AND NOT EXISTS (SELECT FROM hapax.fan_out f WHERE f.shard = $1 AND f.event = k.id)
              ), called AS MATERIALIZED (
                  SELECT e.shard, e.id, e.event, e.event_shard FROM due
                  CROSS JOIN LATERAL (
@@ -160,7 +163,8 @@ pub(super) async fn reap_events(
                  SELECT id, source, key_hash FROM hapax.event
                  WHERE shard = $1 AND id = k.id AND status = ANY ($3) AND expires_at <= $4
                  LIMIT 1 FOR UPDATE SKIP LOCKED
-             ) e",
+             ) e
+             WHERE NOT EXISTS (SELECT FROM hapax.fan_out f WHERE f.shard = $1 AND f.event = k.id)",
             &[
                 (&shard, Type::INT2),
                 (events, Type::UUID_ARRAY),
@@ -177,6 +181,7 @@ pub(super) async fn reap_events(
     if !effects.is_empty() {
         reap_effects(taken, &free, &effects, shard).await?;
     }
+    let numbered = number::of_messages(taken, &free, shard).await?;
     let gone = taken
         .query(
             "WITH due AS (
@@ -187,6 +192,8 @@ pub(super) async fn reap_events(
                  DELETE FROM hapax.delivery d USING due WHERE d.shard = $1 AND d.event = due.id
              ), runs AS (
                  DELETE FROM hapax.run r USING due WHERE r.shard = $1 AND r.event = due.id
+             ), messages AS (
+                 DELETE FROM hapax.message m USING due WHERE m.shard = $1 AND m.event = due.id
              ), keys AS (
                  DELETE FROM hapax.identity i USING due, hapax.event e
                  WHERE e.shard = $1 AND e.id = due.id
@@ -201,6 +208,7 @@ pub(super) async fn reap_events(
     if !effects.is_empty() {
         trim_shared(taken, &effects).await?;
     }
+    number::forget(taken, &numbered).await?;
     Ok((count(&gone, 0), count(&gone, 1)))
 }
 

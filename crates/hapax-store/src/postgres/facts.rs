@@ -24,6 +24,7 @@ const EVENT: &str = "SELECT v.review_code IS NOT NULL, v.review_message,
          EXISTS (SELECT FROM hapax.payload p WHERE p.shard = v.shard AND p.event = v.id),
          (SELECT count(*) FROM hapax.delivery d
           WHERE d.shard = v.shard AND d.event = v.id AND d.conflict AND d.decided IS NULL),
+         coalesce((SELECT total - made FROM hapax.fan_out f WHERE f.shard = v.shard AND f.event = v.id), 0),
          v.ledger_until
      FROM hapax.event v WHERE v.shard = $1 AND v.id = $2";
 
@@ -150,12 +151,13 @@ pub(super) fn to_facts(found: &[Vec<Row>]) -> Result<Option<EventFacts>, StoreEr
             true => Kept::Whole,
             false => Kept::Reaped,
         },
-        ledger: match Time::from_micros(event.get(4)) {
+        ledger: match Time::from_micros(event.get(5)) {
             Time::MIN => Kept::Reaped,
             _ => Kept::Whole,
         },
         held: held.then(|| received(message)),
         conflicts_open: event.get::<_, i64>(3) as u32,
+        to_come: event.get::<_, i32>(4) as u64,
         effects: of_effects(effects, shared, &hand),
     }))
 }

@@ -42,6 +42,8 @@ pub(super) struct Stand {
     /// Where each event stood, and whether it waits for a person.
     pub(super) events: BTreeMap<EventId, (Option<EventStatus>, bool)>,
     pub(super) parts: BTreeMap<EventId, Vec<Part>>,
+    /// Messages whose deliveries are not all made.
+    pub(super) to_come: BTreeSet<EventId>,
     /// Chains in which one has ended or come back.
     pub(super) moved_on: BTreeSet<KeyHash>,
     /// Pending effects that others can make wait and that are held here.
@@ -92,7 +94,9 @@ impl Stand {
             };
             let parts = self.parts.get(id).into_iter().flatten();
             let states = parts.map(|part| (part.state, part.skip));
-            let now = EventStatus::of_effects(states, hold);
+            // What is still to be made waits like any other.
+            let to_come = self.to_come.get(id).map(|_| (EffectState::Pending, None));
+            let now = EventStatus::of_effects(states.chain(to_come), hold);
             (*before != Some(now) || reviews.contains_key(id)).then_some((*id, now))
         });
         events.collect()

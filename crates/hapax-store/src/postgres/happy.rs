@@ -109,7 +109,8 @@ pub(super) async fn settle(
     Ok(found.iter().flatten().map(to_change).collect())
 }
 
-/// The queue before the event, as everywhere. The effect is joined by its id alone: with the shard, a planner that thinks the table
+/// Tallies are grouped by the hour, not by the moment: the database may look at its clock for each row, and no row of a table can be
+/// written twice by one statement. The queue before the event, as everywhere. The effect is joined by its id alone: with the shard, a planner that thinks the table
 /// small might search a shard for it.
 const SETTLE: &str = concat!(
     "WITH moved AS (
@@ -121,7 +122,7 @@ const SETTLE: &str = concat!(
          WHERE q.shard = x.shard AND q.effect = x.effect AND q.fence = x.fence AND q.state = $12 AND q.started AND q.alone
          RETURNING q.effect, q.repeat, q.generation, q.attempts, q.pass_from, q.fence, q.lease_until, q.next_at,
              q.ambiguous, q.skip, q.started_at, q.node, x.key_shard, x.outcome, x.detail, x.retry_after, x.excerpt,
-             x.body_bytes, x.error
+             x.body_bytes, x.error, q.shard, q.lane
      ), kept AS (
          INSERT INTO hapax.attempt (shard, effect, fence, generation, number, node, started_at, ended_at, outcome, detail,
              retry_after, excerpt, body_bytes, error)
@@ -134,6 +135,15 @@ const SETTLE: &str = concat!(
          UPDATE hapax.event v SET status = $14
          FROM moved m JOIN hapax.effect e ON e.id = m.effect
          WHERE v.shard = e.event_shard AND v.id = e.event AND v.review_code IS NULL AND v.status <> $14
+     ), tallied AS (
+         INSERT INTO hapax.tally (shard, lane, hour, done, failed, dead)
+         SELECT shard, lane, t.now - mod(t.now, 3600000000), count(*), 0, 0
+         FROM moved, ",
+    now!("$11"),
+    " AS t (now)
+         WHERE lane >= 'ep_' AND lane < 'ep`'
+         GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+         ON CONFLICT (shard, lane, hour) DO UPDATE SET done = tally.done + excluded.done
      )
      SELECT effect, repeat, generation, attempts, pass_from, fence, lease_until, next_at, ambiguous, skip FROM moved"
 );

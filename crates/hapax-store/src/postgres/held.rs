@@ -299,7 +299,13 @@ impl Hand {
     }
 
     /// The attempt under way has ended.
-    fn end(&mut self, id: EffectId, outcome: Outcome, said: Said, change: Change) -> Moved {
+    pub(super) fn end(
+        &mut self,
+        id: EffectId,
+        outcome: Outcome,
+        said: Said,
+        change: Change,
+    ) -> Moved {
         if let Some(held) = self.held.get_mut(&id) {
             let record = held.effect.record;
             held.effect.last = Some(outcome);

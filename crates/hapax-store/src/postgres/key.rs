@@ -12,6 +12,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::SHARDS;
+use super::moment::now;
 use super::pool::{Param, Statement};
 use super::wire::{Hash, Uuid, received, sendable};
 use crate::guarded::Guarded;
@@ -23,7 +24,8 @@ pub(super) struct KeyRow {
     pub(super) hash: KeyHash,
 }
 
-/// Where a key is: all nodes insert and lock in this order, so that they wait for each other but never in a circle.
+/// Where a key is: all nodes insert in this order, so that they wait for each other but never in a circle. Who locks keys does it in the order
+/// of their ids; nobody who locks waits for somebody who inserts.
 pub(super) type KeyPlace = (i16, Uuid);
 
 /// Where the key of this hash is.
@@ -186,13 +188,20 @@ macro_rules! key_rows {
     };
 }
 
-/// Keeps keys that nobody holds, in the order given; says which those are.
+/// Keeps keys that nobody holds, in the order given; says which those are. Their times are lengths from now on, and it is the time before the
+/// keys are taken, so that leases are if anything too short. Nothing is kept if the store's epoch is not the one that they were claimed for.
 pub(super) const INSERT: &str = concat!(
     "INSERT INTO hapax.guard_key (shard, key_hash, id, guard, principal, method, path, key, node, runs, first_at, started_at,
          ended_at, status, error, state, fingerprint, fence, lease_until, expires_at, grace)
-     SELECT * FROM ",
+     SELECT x.shard, x.key_hash, x.id, x.guard, x.principal, x.method, x.path, x.key, x.node, x.runs, x.first_at, x.started_at,
+         x.ended_at, x.status, x.error, x.state, x.fingerprint, x.fence, t.now + x.lease_until, t.now + x.expires_at, x.grace
+     FROM ",
     key_rows!(),
-    " ON CONFLICT (shard, key_hash) DO NOTHING RETURNING id"
+    ", ",
+    now!("$22"),
+    " AS t (now)
+     WHERE (SELECT epoch FROM hapax.store WHERE one = 1) = $23
+     ON CONFLICT (shard, key_hash) DO NOTHING RETURNING id"
 );
 
 const UPDATE: &str = concat!(

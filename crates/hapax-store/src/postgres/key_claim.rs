@@ -2,16 +2,19 @@
 //! is decided by the ledger under the key's lock.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Bytes;
 use hapax_ledger::guard::Body;
 use hapax_ledger::id::{KeyId, RawId};
+use hapax_ledger::time::Time;
 use tokio_postgres::types::Type;
 
 use super::batch::{Job, TooMuch, Work};
 use super::fault::unavailable;
 use super::key::{Answers, INSERT, KeyColumns, KeyPlace, KeyRow, key_columns, place_of, to_key};
-use super::moment::{LeaseClock, moment};
+use super::key_look::{Looked, look};
+use super::moment::{LeaseClock, MOMENT, moment, to_moment};
 use super::pool::{Pool, Taken};
 use super::wire::Uuid;
 use super::{Entropy, SHARDS};
@@ -22,43 +25,43 @@ use crate::nouns::{KeyClaim, KeyClaimed};
 /// A key may be forgotten between the two steps, and then taken by somebody else before it is tried again. Not so often.
 const ROUNDS_MAX: usize = 4;
 
-/// A claim, and whether its key was there a moment ago.
-pub(super) struct ClaimAsk {
-    pub(super) claim: KeyClaim,
-    pub(super) known: bool,
-}
+/// Keys that are looked at with one statement: all of them may have a large answer.
+const LOOKS_MAX: usize = 64;
 
 /// Claims keys.
 pub(super) struct KeyClaims {
     pub(super) pool: Pool,
     pub(super) entropy: Entropy,
     pub(super) clock: LeaseClock,
+    /// The store's epoch as it was last seen.
+    pub(super) epoch: AtomicU32,
 }
 
 impl Work for KeyClaims {
-    type Ask = ClaimAsk;
+    type Ask = KeyClaim;
     type Answer = KeyClaimed;
     const TOO_MUCH: TooMuch = TooMuch::IsRefused;
     const ASKS: &'static str = "claims of keys";
 
-    fn bytes(ask: &ClaimAsk) -> usize {
-        size_of::<ClaimAsk>() + ask.claim.path.len() + ask.claim.key.len()
+    fn bytes(claim: &KeyClaim) -> usize {
+        size_of::<KeyClaim>() + claim.path.len() + claim.key.len()
     }
 
-    /// One group: new keys in one commit, and those that somebody holds in another.
+    /// One group: new keys in one commit. Those that somebody holds are looked at, and most are answered by that; what may run again is
+    /// decided in another commit.
     async fn step(&self, taken: Taken, jobs: Vec<Job<KeyClaims>>) {
-        let (mut known, mut new): (Vec<_>, Vec<_>) =
-            jobs.into_iter().partition(|job| job.ask.known);
-        let mut free = Some(taken);
+        let (mut free, mut new) = (Some(taken), jobs);
         for _ in 0..ROUNDS_MAX {
-            if !new.is_empty() {
-                known.extend(self.insert(free.take(), new).await);
+            let mut held = self.insert(free.take(), new).await;
+            new = Vec::new();
+            while !held.is_empty() {
+                let some = held.split_off(held.len().saturating_sub(LOOKS_MAX));
+                let (gone, open) = self.look(some).await;
+                new.extend(gone);
+                if !open.is_empty() {
+                    new.extend(self.decide(open).await);
+                }
             }
-            if known.is_empty() {
-                return;
-            }
-            new = self.decide(free.take(), known).await;
-            known = Vec::new();
             if new.is_empty() {
                 return;
             }
@@ -80,18 +83,58 @@ impl KeyClaims {
 
     /// Answers those whose keys nobody held and gives back the others.
     async fn insert(&self, free: Option<Taken>, jobs: Vec<Job<KeyClaims>>) -> Vec<Job<KeyClaims>> {
-        let claims: Vec<&KeyClaim> = jobs.iter().map(|job| &job.ask.claim).collect();
-        let inserted = match self.taken(free).await {
-            Ok(taken) => insert(taken, &claims, &self.entropy, &self.clock).await,
-            Err(error) => Err(error),
-        };
+        let claims: Vec<&KeyClaim> = jobs.iter().map(|job| &job.ask).collect();
+        let inserted = self.insert_all(free, &claims).await;
         self.answer(jobs, inserted)
     }
 
+    /// A key is claimed for the epoch that was last seen. If it is another by now nothing was written, and that one is known.
+    async fn insert_all(
+        &self,
+        mut free: Option<Taken>,
+        claims: &[&KeyClaim],
+    ) -> Result<Vec<Option<KeyClaimed>>, StoreError> {
+        for _ in 0..ROUNDS_MAX {
+            let taken = self.taken(free.take()).await?;
+            let epoch = self.epoch.load(Ordering::Relaxed);
+            match insert(taken, claims, &self.entropy, &self.clock, epoch).await? {
+                Inserted::Said(said) => return Ok(said),
+                Inserted::OtherEpoch(epoch) => self.epoch.store(epoch, Ordering::Relaxed),
+            }
+        }
+        Err(unavailable("the store was restored again and again"))
+    }
+
+    /// Answers those that can be answered without a lock; gives back those whose key is gone, and those that have to be decided about.
+    async fn look(&self, jobs: Vec<Job<KeyClaims>>) -> (Vec<Job<KeyClaims>>, Vec<Job<KeyClaims>>) {
+        let claims: Vec<&KeyClaim> = jobs.iter().map(|job| &job.ask).collect();
+        let found = match self.pool.take().await {
+            Ok(taken) => look(taken, &claims, &self.clock).await,
+            Err(error) => Err(error),
+        };
+        let (mut gone, mut open) = (Vec::new(), Vec::new());
+        match found {
+            Ok(found) => {
+                for (job, looked) in jobs.into_iter().zip(found) {
+                    match looked {
+                        Looked::Said(said) => job.answer(Ok(said)),
+                        Looked::Open => open.push(job),
+                        Looked::Gone => gone.push(job),
+                    }
+                }
+            }
+            Err(error) => {
+                tracing::error!(%error, looks = jobs.len(), "a group of looks at keys failed");
+                Job::refuse(jobs, &error);
+            }
+        }
+        (gone, open)
+    }
+
     /// Decides about those whose keys somebody holds and gives back those whose key is gone.
-    async fn decide(&self, free: Option<Taken>, jobs: Vec<Job<KeyClaims>>) -> Vec<Job<KeyClaims>> {
-        let claims: Vec<&KeyClaim> = jobs.iter().map(|job| &job.ask.claim).collect();
-        let decided = match self.taken(free).await {
+    async fn decide(&self, jobs: Vec<Job<KeyClaims>>) -> Vec<Job<KeyClaims>> {
+        let claims: Vec<&KeyClaim> = jobs.iter().map(|job| &job.ask).collect();
+        let decided = match self.pool.take().await {
             Ok(taken) => decide(taken, &claims, &self.clock).await,
             Err(error) => Err(error),
         };
@@ -123,20 +166,28 @@ impl KeyClaims {
     }
 }
 
-/// Keeps keys that nobody holds. `None` stands for one that somebody does, perhaps an earlier claim of the same group. The time is read
-/// before the keys are taken, so that leases are if anything too short.
+/// What became of a group of claims.
+enum Inserted {
+    /// `None` stands for a key that somebody holds, perhaps an earlier claim of the same group.
+    Said(Vec<Option<KeyClaimed>>),
+    /// Nothing is written: it is this epoch.
+    OtherEpoch(u32),
+}
+
+/// Keeps keys that nobody holds, in one round trip.
 async fn insert(
     taken: Taken,
     claims: &[&KeyClaim],
     entropy: &Entropy,
     clock: &LeaseClock,
-) -> Result<Vec<Option<KeyClaimed>>, StoreError> {
-    let moment = moment(&taken, clock).await?;
+    epoch: u32,
+) -> Result<Inserted, StoreError> {
     let rows = claims.iter().map(|claim| {
         let shard = claim.key_hash.shard(SHARDS);
         let id = KeyId(RawId::new(claim.at, shard, entropy()));
         KeyRow {
-            key: Guarded::first(id, claim, moment.now, moment.epoch),
+            // The statement adds the time at which it runs.
+            key: Guarded::first(id, claim, Time::from_micros(0), epoch),
             hash: claim.key_hash,
         }
     });
@@ -145,21 +196,32 @@ async fn insert(
     // Stable: of two with the same key the first to come is the first to be inserted.
     order.sort_by_key(|row| place_of(row.hash));
     let columns = KeyColumns::of(order);
-    let kept = taken.in_one_trip(&[(INSERT, columns.params())]).await?;
-    let kept: HashSet<Uuid> = kept.iter().flatten().map(|row| row.get(0)).collect();
+    let (given, wanted) = (clock.given(), epoch as i32);
+    let mut params = columns.params();
+    params.extend([(&given as _, Type::INT8), (&wanted as _, Type::INT4)]);
+    let given = vec![(&given as _, Type::INT8)];
+    let both = [(INSERT, params), (MOMENT, given)];
+    let found = taken.in_one_trip(&both).await?;
+    let kept = found.iter().take(1).flatten();
+    let kept: HashSet<Uuid> = kept.map(|row| row.get(0)).collect();
+    let now = to_moment(found.get(1).map_or(&[], |rows| rows))?;
+    // What was kept was kept in its epoch, even if another has begun since.
+    if kept.is_empty() && now.epoch != epoch {
+        return Ok(Inserted::OtherEpoch(now.epoch));
+    }
     let said = rows.iter().map(|row| {
         let id = Uuid(row.key.shown.id.bytes());
         kept.contains(&id).then(|| row.key.begun(false))
     });
-    Ok(said.collect())
+    Ok(Inserted::Said(said.collect()))
 }
 
-/// Locks keys, in order, and reads them.
+/// Locks keys, in the order of their ids as everybody does, and reads them.
 const LOCK: &str = key_columns!(
     "",
     "FROM unnest($1::int2[], $2::uuid[]) AS x (shard, key_hash)
      JOIN hapax.guard_key k ON k.shard = x.shard AND k.key_hash = x.key_hash
-     ORDER BY k.shard, k.key_hash FOR UPDATE OF k"
+     ORDER BY k.id FOR UPDATE OF k"
 );
 
 /// What a claim comes to; an answer is looked up when all are decided.

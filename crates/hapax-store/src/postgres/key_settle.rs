@@ -1,6 +1,6 @@
 //! What happens to guarded keys after their claim: extended and settled in groups, resolved by somebody, swept when they were lost.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use hapax_ledger::guard::{GuardRejected, LEASE_GRACE};
 use hapax_ledger::id::KeyId;
@@ -10,6 +10,7 @@ use tokio_postgres::types::Type;
 
 use super::batch::{Job, TooMuch, Work};
 use super::key::{Answers, KeyColumns, KeyRow, key_columns, to_key};
+use super::key_end;
 use super::moment::{LeaseClock, moment, now};
 use super::pool::{Param, Pool, Taken};
 use super::wire::Uuid;
@@ -33,6 +34,7 @@ pub(super) struct KeyAsk {
 
 /// Extends and settles runs.
 pub(super) struct KeySettles {
+    pub(super) pool: Pool,
     pub(super) clock: LeaseClock,
 }
 
@@ -51,27 +53,69 @@ impl Work for KeySettles {
         size_of::<KeyAsk>() + answer
     }
 
+    /// One group: runs that ended, and still held their keys, in one statement; the rest behind them.
     async fn step(&self, taken: Taken, jobs: Vec<Job<KeySettles>>) {
+        let mut free = Some(taken);
+        let (ends, mut rest) = key_end::apart(jobs);
+        if !ends.is_empty() {
+            let asks: Vec<&KeyAsk> = ends.iter().map(|job| &job.ask).collect();
+            let ended = match free.take() {
+                Some(taken) => key_end::end(taken, &asks, &self.clock).await,
+                None => Ok(HashSet::new()),
+            };
+            match ended {
+                Ok(ended) => {
+                    for job in ends {
+                        match ended.contains(&job.ask.id) {
+                            true => job.answer(Ok(Ok(()))),
+                            false => rest.push(job),
+                        }
+                    }
+                }
+                Err(error) => refuse(ends, &error),
+            }
+        }
+        if !rest.is_empty() {
+            self.settle(free.take(), rest).await;
+        }
+        if let Some(taken) = free {
+            taken.give_back();
+        }
+    }
+}
+
+impl KeySettles {
+    async fn settle(&self, free: Option<Taken>, jobs: Vec<Job<KeySettles>>) {
         let asks: Vec<&KeyAsk> = jobs.iter().map(|job| &job.ask).collect();
-        match settle(taken, &asks, &self.clock).await {
+        let taken = match free {
+            Some(taken) => Ok(taken),
+            None => self.pool.take().await,
+        };
+        let settled = match taken {
+            Ok(taken) => settle(taken, &asks, &self.clock).await,
+            Err(error) => Err(error),
+        };
+        match settled {
             Ok(settled) => {
                 for (job, settled) in jobs.into_iter().zip(settled) {
                     job.answer(Ok(settled));
                 }
             }
-            Err(error) => {
-                tracing::error!(%error, settlements = jobs.len(), "a group of settlements of keys failed");
-                Job::refuse(jobs, &error);
-            }
+            Err(error) => refuse(jobs, &error),
         }
     }
 }
 
-/// Locks keys by their ids, in the order of their hashes as everybody does, and reads them.
+fn refuse(jobs: Vec<Job<KeySettles>>, error: &StoreError) {
+    tracing::error!(%error, settlements = jobs.len(), "a group of settlements of keys failed");
+    Job::refuse(jobs, error);
+}
+
+/// Locks keys, in the order of their ids as everybody does, and reads them.
 const LOCK: &str = key_columns!(
     "",
     "FROM unnest($1::uuid[]) AS x (id) JOIN hapax.guard_key k ON k.id = x.id
-     ORDER BY k.shard, k.key_hash FOR UPDATE OF k"
+     ORDER BY k.id FOR UPDATE OF k"
 );
 
 async fn settle(

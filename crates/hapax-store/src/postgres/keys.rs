@@ -1,5 +1,7 @@
-//! What the guard asks. A request whose key was answered before is answered from a plain read; that something may run is decided under the
-//! key's lock and nowhere else.
+//! What the guard asks. A new key is claimed in one round trip. One that was answered before is answered from a plain read; that something
+//! may run once more is decided under the key's lock and nowhere else.
+
+use std::sync::atomic::AtomicU32;
 
 use async_trait::async_trait;
 use hapax_ledger::guard::GuardRejected;
@@ -9,8 +11,7 @@ use hapax_ledger::time::Span;
 
 use super::batch::Batcher;
 use super::catalog::Change;
-use super::key_claim::{ClaimAsk, KeyClaims};
-use super::key_look::{Looked, Looks};
+use super::key_claim::KeyClaims;
 use super::key_settle::{self, KeyAsk, KeySettles, Word};
 use super::moment::LeaseClock;
 use super::pool::Pool;
@@ -22,35 +23,31 @@ use crate::nouns::{
     Listed, Page,
 };
 
-/// Lanes that look at keys, that claim them, and that settle them: two of each, so that one group is put together while the other is on its
-/// way.
+/// Lanes that claim keys, and that settle them: two of each, so that one group is put together while the other is on its way.
 const LANES: usize = 2;
 /// Connections for keys: one for each lane.
-pub(super) const CONNECTIONS: usize = 3 * LANES;
+pub(super) const CONNECTIONS: usize = 2 * LANES;
 
 /// The ways of the guard's asks.
 pub(super) struct KeyLanes {
-    looks: Batcher<Looks>,
     claims: Batcher<KeyClaims>,
     settles: Batcher<KeySettles>,
     pool: Pool,
 }
 
 impl KeyLanes {
-    pub(super) fn start(pool: Pool, entropy: &Entropy, clock: &LeaseClock) -> KeyLanes {
-        let looks = Looks {
-            clock: clock.clone(),
-        };
+    pub(super) fn start(pool: Pool, entropy: &Entropy, clock: &LeaseClock, epoch: u32) -> KeyLanes {
         let claims = KeyClaims {
             pool: pool.clone(),
             entropy: entropy.clone(),
             clock: clock.clone(),
+            epoch: AtomicU32::new(epoch),
         };
         let settles = KeySettles {
+            pool: pool.clone(),
             clock: clock.clone(),
         };
         KeyLanes {
-            looks: Batcher::start(&pool, LANES, looks),
             claims: Batcher::start(&pool, LANES, claims),
             settles: Batcher::start(&pool, LANES, settles),
             pool,
@@ -59,7 +56,6 @@ impl KeyLanes {
 
     /// Finishes what was taken.
     pub(super) async fn stop(&self) {
-        self.looks.stop().await;
         self.claims.stop().await;
         self.settles.stop().await;
         self.pool.close();
@@ -69,15 +65,7 @@ impl KeyLanes {
 #[async_trait]
 impl Keys for PostgresStore {
     async fn claim_key(&self, claim: KeyClaim) -> Result<KeyClaimed, StoreError> {
-        let ask = match self.keys.looks.ask(claim).await? {
-            Looked::Said(said) => return Ok(said),
-            Looked::Known(claim) => ClaimAsk { claim, known: true },
-            Looked::New(claim) => ClaimAsk {
-                claim,
-                known: false,
-            },
-        };
-        self.keys.claims.ask(ask).await
+        self.keys.claims.ask(claim).await
     }
 
     async fn extend_key(

@@ -7,9 +7,9 @@
 use hapax_ledger::key::BodyHash;
 use tokio_postgres::types::Type;
 
-use super::SHARDS;
 use super::pool::{Pool, Taken};
 use super::wire::Uuid;
+use super::{SHARDS, restored};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::nouns::Migrated;
 
@@ -46,6 +46,7 @@ pub(super) async fn migrate(pool: &Pool, new_store_id: [u8; 16]) -> Result<Migra
         }
     }
     settle_store(&taken, new_store_id).await?;
+    restored::notice(&taken).await?;
     taken.commit().await?;
     Ok(Migrated {
         from: n_known,

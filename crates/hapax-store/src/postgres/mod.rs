@@ -16,6 +16,8 @@
 //! - `keys`: what the guard asks, in groups: `key_look` for what is only read, `key_claim` and `key_settle` for what is written, `key` for its
 //!   rows, `key_read` for lists
 //! - `catalog`: what is kept beside the ledger: `audit`, `token`, `replay`, `secret`
+//! - `outbox`: what the outbox asks; `app`, `entry_row`: its catalogue; `publish`: messages in groups, with `message` and `number`;
+//!   `fan_out`: deliveries that follow; `tally`: what attempts came to; `post`: its lists
 //! - `node`: who looks after which shard; `wake`: nodes telling each other
 //! - `effect`, `attempt`, `effect_id`, `order_rule`: effects as rows
 //! - `columns`, `effect_columns`, `wire`, `pipeline`: how rows, values and statements travel
@@ -30,6 +32,7 @@
 
 mod accept;
 mod advance;
+mod app;
 mod attempt;
 mod audit;
 mod batch;
@@ -49,9 +52,11 @@ mod effect;
 mod effect_columns;
 mod effect_id;
 mod effect_read;
+mod entry_row;
 mod erase;
 mod expired;
 mod facts;
+mod fan_out;
 mod fault;
 mod gate;
 mod happy;
@@ -59,25 +64,32 @@ mod held;
 mod kept;
 mod key;
 mod key_claim;
+mod key_end;
 mod key_look;
 mod key_read;
 mod key_reap;
 mod key_settle;
 mod keys;
 mod known;
+mod message;
 mod migrate;
 mod moment;
 mod node;
 mod notice;
+mod number;
 mod open;
 mod order_rule;
+mod outbox;
 mod own;
 mod pipeline;
 mod plan;
 mod pool;
+mod post;
+mod publish;
 mod read;
 mod reap;
 mod replay;
+mod restored;
 mod run;
 mod seated;
 mod secret;
@@ -85,6 +97,7 @@ mod session;
 mod status;
 mod stored;
 mod swift;
+mod tally;
 mod tls;
 mod token;
 mod turn;
@@ -120,6 +133,7 @@ use keys::KeyLanes;
 use moment::LeaseClock;
 pub use open::COMMIT_WAIT;
 use pool::Pool;
+use publish::Publisher;
 use reap::Reaper;
 use wake::Bell;
 use writer::Writer;
@@ -174,6 +188,7 @@ impl fmt::Debug for Options {
 /// The store on PostgreSQL.
 pub struct PostgresStore {
     arrivals: Batcher<Writer>,
+    messages: Batcher<Publisher>,
     moves: Batcher<Moves>,
     writers: Pool,
     effects: Pool,
@@ -192,16 +207,31 @@ impl PostgresStore {
         Ok(open::open(options).await?.migrated)
     }
 
+    /// Takes note that a database was brought back to an earlier time, in a way that it cannot tell from a restart: fences outrun those that
+    /// it does not know, and what is unfinished is ambiguous (C1). While no node runs. Says how many effects that were.
+    pub async fn restored(options: Options) -> Result<u64, StoreError> {
+        let opened = open::open(&options).await?;
+        restored::declare(&opened.deciders).await?;
+        restored::go_through(&opened.deciders, &LeaseClock(options.clock)).await
+    }
+
     /// Connects, brings the schema up to date, and starts the batcher. Needs a Tokio runtime for as long as the store lives.
     pub async fn open(options: Options) -> Result<PostgresStore, StoreError> {
         let opened = open::open(&options).await?;
         let clock = LeaseClock(options.clock);
+        restored::go_through(&opened.deciders, &clock).await?;
+        let epoch = moment::epoch(&opened.deciders, &clock).await?;
         let writer = Writer {
             pool: opened.writers.clone(),
             entropy: options.entropy.clone(),
             clock: clock.clone(),
-            epoch: AtomicU32::new(0),
+            epoch: AtomicU32::new(epoch),
             shared: Mutex::default(),
+        };
+        let publisher = Publisher {
+            pool: opened.writers.clone(),
+            entropy: options.entropy.clone(),
+            clock: clock.clone(),
         };
         let moves = Moves {
             pool: opened.effects.clone(),
@@ -209,12 +239,13 @@ impl PostgresStore {
         };
         Ok(PostgresStore {
             arrivals: Batcher::start(&opened.writers, open::WRITERS, writer),
+            messages: Batcher::start(&opened.writers, open::PUBLISHERS, publisher),
             moves: Batcher::start(&opened.effects, open::MOVERS, moves),
             writers: opened.writers,
             effects: opened.effects,
             deciders: opened.deciders,
             bell: Bell::new(opened.readers.clone(), opened.line, (options.entropy)()),
-            keys: KeyLanes::start(opened.keys, &options.entropy, &clock),
+            keys: KeyLanes::start(opened.keys, &options.entropy, &clock, epoch),
             reaper: Reapers::new(
                 Reaper::new(opened.readers.clone(), &options.entropy),
                 opened.readers.clone(),
@@ -396,6 +427,7 @@ impl Store for PostgresStore {
 
     async fn close(&self) {
         self.arrivals.stop().await;
+        self.messages.stop().await;
         self.moves.stop().await;
         self.keys.stop().await;
         self.bell.close().await;

@@ -4,7 +4,7 @@ use hapax_ledger::time::Time;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-use super::pool::Taken;
+use super::pool::{Pool, Taken};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::store::Clock;
 
@@ -44,6 +44,12 @@ pub(super) struct Moment {
 pub(super) async fn moment(taken: &Taken, clock: &LeaseClock) -> Result<Moment, StoreError> {
     let rows = taken.query(MOMENT, &[(&clock.given(), Type::INT8)]).await?;
     to_moment(&rows)
+}
+
+/// The epoch, outside of any transaction.
+pub(super) async fn epoch(pool: &Pool, clock: &LeaseClock) -> Result<u32, StoreError> {
+    let rows = pool.read(MOMENT, &[(&clock.given(), Type::INT8)]).await?;
+    Ok(to_moment(&rows)?.epoch)
 }
 
 /// Reads the moment; what [`LeaseClock::given`] says is its parameter.

@@ -14,6 +14,8 @@ use crate::nouns::Migrated;
 /// Connections that accept. Two keep the server busy while one of them waits for its disk; a third showed no gain beyond
 /// the noise, and makes the groups smaller, each of which costs the server a parse and a plan.
 pub(super) const WRITERS: usize = 2;
+/// Lanes that store messages, each with a connection.
+pub(super) const PUBLISHERS: usize = 2;
 /// Lanes that carry out moves of effects. Two, so that one group is put together while the other commits.
 pub(super) const MOVERS: usize = 2;
 /// Connections for effects: one for each lane of moves, the rest for claims and rescues.
@@ -62,7 +64,7 @@ pub(super) async fn open(options: &Options) -> Result<Opened, StoreError> {
     let tls = tls::connector(&mut config, options.root_certificates.as_deref())?;
     let new_pool =
         |size, statements| Pool::new(&config, tls.clone(), options.commit_wait, size, statements);
-    let writers = new_pool(WRITERS, Statements::Kept);
+    let writers = new_pool(WRITERS + PUBLISHERS, Statements::Kept);
     let effects = new_pool(EFFECTS, Statements::Kept);
     let deciders = new_pool(DECIDERS, Statements::Kept);
     let keys = new_pool(keys::CONNECTIONS, Statements::Kept);

@@ -204,6 +204,7 @@ impl Asking<'_> {
             at,
             event_type: None,
             effects: &effects,
+            from: 0,
         };
         let mut plan = self.lock(&calling).await?;
         let taken = self.taken;

@@ -49,6 +49,8 @@ pub(super) struct Calling<'a> {
     pub(super) at: Time,
     pub(super) event_type: Option<&'a str>,
     pub(super) effects: &'a [NewEffect],
+    /// The place of the first of them in the event's plan.
+    pub(super) from: usize,
 }
 
 /// Do these fit into the plan of one event?
@@ -81,7 +83,7 @@ pub(super) fn wanted<'a>(
             wanted.entry(key_of(new)).or_insert_with(|| EffectRow {
                 id: new_effect_id(calling.at, new, entropy),
                 event: calling.event,
-                place,
+                place: calling.from + place,
                 after: new.after.iter().filter_map(place_of).collect(),
                 new,
             });
@@ -193,7 +195,8 @@ impl Plan {
             if ours && !ids.contains(&id) {
                 self.seat(id, calling.event_type);
             } else if !ours {
-                self.links.entry((event, id)).or_insert(place as u16);
+                let place = (calling.from + place) as u16;
+                self.links.entry((event, id)).or_insert(place);
             }
             ids.push(id);
         }

@@ -39,6 +39,7 @@ macro_rules! event_columns {
         )
     };
 }
+pub(super) use event_columns;
 
 /// What a page looks for, from the parameters of [`Wanted`]; the planner drops what is NULL.
 macro_rules! wanted {
@@ -67,7 +68,7 @@ fn to_proof(row: &Row) -> Proof {
     }
 }
 
-fn to_event(row: &Row) -> Event {
+pub(super) fn to_event(row: &Row) -> Event {
     let repeats = row.get::<_, i32>(19) as u32;
     let review = match (text(row, 15), text(row, 16)) {
         (Some(code), Some(message)) => Some(Review { code, message }),

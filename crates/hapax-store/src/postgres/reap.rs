@@ -12,7 +12,7 @@ use tokio_postgres::types::Type;
 use super::expired::{reap_events, reap_ledgers, reap_payloads};
 use super::pool::{Pool, Taken};
 use super::wire::Uuid;
-use super::{Entropy, SHARDS};
+use super::{Entropy, SHARDS, app, tally};
 use crate::error::StoreError;
 use crate::nouns::Reaped;
 
@@ -85,6 +85,12 @@ impl Reaper {
             Ok((_, None)) | Err(_) => place.next_shard(),
         };
         let (reaped, _) = stepped?;
+        let mut more = more;
+        if !more {
+            // What refers to the catalogue has gone as far as it goes.
+            app::reap(&self.pool, now).await?;
+            more = tally::reap(&self.pool, now).await?;
+        }
         Ok(Reaped { more, ..reaped })
     }
 }
@@ -186,7 +192,8 @@ pub(super) async fn due(pool: &Pool, now: Time) -> Result<Reaped, StoreError> {
                    ) AS c (effect, queue_shard)
                    JOIN hapax.queue q ON q.shard = c.queue_shard AND q.effect = c.effect
                    WHERE q.state IN (0, 1, 3)
-               )",
+               )
+               AND NOT EXISTS (SELECT FROM hapax.fan_out f WHERE f.shard = e.shard AND f.event = e.id)",
             &[
                 (&now.micros(), Type::INT8),
                 (&Time::MIN.micros(), Type::INT8),

@@ -16,7 +16,7 @@ macro_rules! replay_columns {
     ($rest:literal) => {
         concat!(
             "SELECT id, of_source, of_type, of_status, of_key, of_entity, of_since, of_until, actor, reason, created_at,
-                 dry_run, rate, state, after, total, done, skipped, blocked, failed FROM hapax.replay ",
+                 dry_run, rate, state, after, total, done, skipped, blocked, failed, task FROM hapax.replay ",
             $rest
         )
     };
@@ -45,6 +45,7 @@ fn to_replay(row: &Row) -> Replay {
         created_at: Time::from_micros(row.get(10)),
         dry_run: row.get(11),
         rate: rate.map(|rate| rate as u32),
+        task: text(20),
         // What cannot be read does not run.
         state: ReplayState::from_code(row.get::<_, i16>(13) as u8)
             .unwrap_or(ReplayState::Cancelled),
@@ -102,8 +103,9 @@ pub(super) async fn insert(taken: &Taken, replay: &Replay) -> Result<(), StoreEr
         text(&filter.event_type),
         text(&filter.key),
         text(&filter.entity),
+        text(&replay.task),
     ];
-    let [source, kind, key, entity] = &texts;
+    let [source, kind, key, entity, task] = &texts;
     let progress = ProgressRow::of(&replay.progress);
     let status = filter.status.map(|status| i16::from(status.code()));
     let (since, until) = (
@@ -129,12 +131,13 @@ pub(super) async fn insert(taken: &Taken, replay: &Replay) -> Result<(), StoreEr
         (&replay.dry_run as _, Type::BOOL),
         (&rate as _, Type::INT8),
         (&state as _, Type::INT2),
+        (task as _, Type::TEXT),
     ]);
     taken
         .query(
             "INSERT INTO hapax.replay (after, total, done, skipped, blocked, failed, id, of_source, of_type, of_status, of_key,
-                 of_entity, of_since, of_until, actor, reason, created_at, dry_run, rate, state)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)",
+                 of_entity, of_since, of_until, actor, reason, created_at, dry_run, rate, state, task)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)",
             &params,
         )
         .await?;

@@ -293,6 +293,7 @@ CREATE TABLE hapax.replay (
     of_type    text     COLLATE "C",
     of_key     text     COLLATE "C",
     of_entity  text     COLLATE "C",
+    task       text     COLLATE "C",       -- JSON, of what is not a replay of events
     CONSTRAINT replay_pk PRIMARY KEY (id)
 );
 
@@ -319,6 +320,8 @@ CREATE TABLE hapax.store (
     touched     bigint   NOT NULL,
     store_id    uuid     NOT NULL,
     admin_token bytea,                     -- its hash
+    place       oid      NOT NULL DEFAULT 0, -- of this very table: a database that was restored from a dump has another
+    restored_after uuid,                   -- of the effects of a restored database, those up to this one are gone through; NULL: all
     CONSTRAINT store_pk PRIMARY KEY (one),
     CONSTRAINT store_is_one CHECK (one = 1)
 );
@@ -366,6 +369,146 @@ CREATE TABLE hapax.guard_answer (
 -- As for `payload`; what is sealed cannot be compressed anyway.
 WITH (toast_tuple_target = 8160);
 ALTER TABLE hapax.guard_answer ALTER COLUMN answer SET STORAGE EXTERNAL;
+-- The outbox. Its catalogue has no shards, for the same reason as the tables above. Whoever changes it holds the lock of this row, so that
+-- revisions become visible in their order.
+CREATE TABLE hapax.catalogue (
+    one      smallint NOT NULL,
+    revision bigint   NOT NULL,
+    CONSTRAINT catalogue_pk PRIMARY KEY (one),
+    CONSTRAINT catalogue_is_one CHECK (one = 1)
+);
+INSERT INTO hapax.catalogue (one, revision) VALUES (1, 0);
+
+CREATE TABLE hapax.app (
+    id            uuid   NOT NULL,
+    created_at    bigint NOT NULL,
+    updated_at    bigint NOT NULL,
+    deleted_at    bigint,
+    revision      bigint NOT NULL,         -- that made it what it is
+    throttle_rate bigint,
+    uid           text   COLLATE "C",
+    name          text   COLLATE "C" NOT NULL,
+    metadata      text   COLLATE "C" NOT NULL,  -- JSON, as is all below that is a list or a map
+    extra         text   COLLATE "C" NOT NULL,
+    CONSTRAINT app_pk PRIMARY KEY (id)
+);
+CREATE UNIQUE INDEX app_uid ON hapax.app (uid) WHERE uid IS NOT NULL AND deleted_at IS NULL;
+CREATE INDEX app_revision ON hapax.app (revision);
+CREATE INDEX app_deleted ON hapax.app (deleted_at) WHERE deleted_at IS NOT NULL;
+
+CREATE TABLE hapax.endpoint (
+    id            uuid     NOT NULL,
+    app           uuid     NOT NULL,
+    created_at    bigint   NOT NULL,
+    updated_at    bigint   NOT NULL,
+    deleted_at    bigint,
+    failing_since bigint,
+    revision      bigint   NOT NULL,
+    throttle_rate bigint,
+    standing      smallint NOT NULL,
+    sealed        bytea    NOT NULL,       -- headers and secrets, as the outbox has sealed them
+    uid           text     COLLATE "C",
+    url           text     COLLATE "C" NOT NULL,
+    description   text     COLLATE "C" NOT NULL,
+    event_types   text     COLLATE "C" NOT NULL,
+    channels      text     COLLATE "C" NOT NULL,
+    metadata      text     COLLATE "C" NOT NULL,
+    extra         text     COLLATE "C" NOT NULL,
+    CONSTRAINT endpoint_pk PRIMARY KEY (id)
+);
+CREATE UNIQUE INDEX endpoint_uid ON hapax.endpoint (app, uid) WHERE uid IS NOT NULL AND deleted_at IS NULL;
+CREATE INDEX endpoint_app ON hapax.endpoint (app);
+CREATE INDEX endpoint_revision ON hapax.endpoint (revision);
+CREATE INDEX endpoint_deleted ON hapax.endpoint (deleted_at) WHERE deleted_at IS NOT NULL;
+
+-- One row per name: a deleted one's is taken over by the next of its name.
+CREATE TABLE hapax.event_type (
+    created_at    bigint  NOT NULL,
+    updated_at    bigint  NOT NULL,
+    deleted_at    bigint,
+    revision      bigint  NOT NULL,
+    archived      boolean NOT NULL,
+    deprecated    boolean NOT NULL,
+    name          text    COLLATE "C" NOT NULL,
+    description   text    COLLATE "C" NOT NULL,
+    group_name    text    COLLATE "C",
+    feature_flags text    COLLATE "C" NOT NULL,
+    schemas       text    COLLATE "C",
+    extra         text    COLLATE "C" NOT NULL,
+    CONSTRAINT event_type_pk PRIMARY KEY (name)
+);
+CREATE INDEX event_type_revision ON hapax.event_type (revision);
+CREATE INDEX event_type_deleted ON hapax.event_type (deleted_at) WHERE deleted_at IS NOT NULL;
+
+-- What its publisher said about a message, beside what its event has; in the event's shard, born and gone with it.
+CREATE TABLE hapax.message (
+    event        uuid     NOT NULL,
+    app          uuid     NOT NULL,
+    deliver_at   bigint,
+    sequence     bigint,
+    shard        smallint NOT NULL,
+    channels     text     COLLATE "C",     -- NULL: none
+    tags         text     COLLATE "C",     -- NULL: none
+    api_version  text     COLLATE "C",
+    ordering_key text     COLLATE "C",
+    sequence_key text     COLLATE "C",
+    CONSTRAINT message_pk PRIMARY KEY (shard, event)
+);
+-- For lists, of one application and of all.
+CREATE INDEX message_by_app ON hapax.message (app, event);
+CREATE INDEX message_by_event ON hapax.message (event);
+
+-- The latest number that messages of an application have under a key; in the shard of both. Its lock is the right to give the next, and
+-- comes after that of an identity and before that of an effect. Goes with the application.
+CREATE TABLE hapax.number (
+    app   uuid     NOT NULL,
+    last  bigint   NOT NULL,
+    shard smallint NOT NULL,
+    key   text     COLLATE "C" NOT NULL,
+    CONSTRAINT number_pk PRIMARY KEY (shard, app, key)
+);
+
+-- Messages whose deliveries are not all made. Its lock is the right to make the next of them, and comes before all others. The list is
+-- apart, so that a step rewrites a narrow row.
+CREATE TABLE hapax.fan_out (
+    n        bigint   NOT NULL GENERATED ALWAYS AS IDENTITY,  -- in the order in which they were accepted, if they have one
+    event    uuid     NOT NULL,
+    made     integer  NOT NULL,            -- so many of the list
+    total    integer  NOT NULL,
+    shard    smallint NOT NULL,
+    source   text     COLLATE "C" NOT NULL,
+    entity   text     COLLATE "C",         -- that the deliveries are ordered by; NULL: they are not
+    template text     COLLATE "C" NOT NULL, -- what all deliveries have in common, as JSON
+    CONSTRAINT fan_out_pk PRIMARY KEY (shard, event)
+);
+CREATE INDEX fan_out_by_n ON hapax.fan_out (n);
+CREATE INDEX fan_out_order ON hapax.fan_out (source, entity, n) WHERE entity IS NOT NULL;
+CREATE TABLE hapax.fan_out_list (
+    event uuid     NOT NULL,
+    shard smallint NOT NULL,
+    later bytea    NOT NULL,               -- endpoints and attempts, 20 bytes each
+    CONSTRAINT fan_out_list_pk PRIMARY KEY (shard, event)
+);
+ALTER TABLE hapax.fan_out_list ALTER COLUMN later SET STORAGE EXTERNAL;
+
+-- Deliveries by endpoint. Other lanes are called otherwise, and have no part in it.
+CREATE INDEX effect_posted ON hapax.effect (lane, id) WHERE lane >= 'ep_' AND lane < 'ep`';
+-- What waits for its turn, by lane: with `queue_due` all that waits.
+CREATE INDEX queue_behind ON hapax.queue (shard, lane) WHERE state = 0 AND gate <> 0;
+
+-- What attempts to endpoints came to, by lane and hour; in the shard of the lane. Its locks are the last that a settlement takes, by lane
+-- and hour.
+CREATE TABLE hapax.tally (
+    hour   bigint   NOT NULL,              -- when it began
+    done   bigint   NOT NULL,
+    failed bigint   NOT NULL,
+    dead   bigint   NOT NULL,
+    shard  smallint NOT NULL,
+    lane   text     COLLATE "C" NOT NULL,
+    CONSTRAINT tally_pk PRIMARY KEY (shard, lane, hour)
+);
+CREATE INDEX tally_by_hour ON hapax.tally (hour);
+
 -- Secrets, sealed with a key that is not in here.
 CREATE TABLE hapax.secret (
     at     bigint NOT NULL,

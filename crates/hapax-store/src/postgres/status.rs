@@ -172,7 +172,15 @@ impl Around {
             ),
             &params,
         );
-        let (locked, parts) = tokio::try_join!(biased; locked, parts)?;
+        // Looked at under the locks too: the last step of a fan-out holds the event's.
+        let fanning = taken.query(
+            around!(
+                "SELECT c.id",
+                "JOIN hapax.fan_out f ON f.shard = c.shard AND f.event = c.id"
+            ),
+            &params,
+        );
+        let (locked, parts, fanning) = tokio::try_join!(biased; locked, parts, fanning)?;
         let mut stand = Stand {
             moved_on: self.moved_on.clone(),
             gated: self.gated.clone(),
@@ -183,6 +191,8 @@ impl Around {
             let status = EventStatus::from_code(row.get::<_, i16>(1) as u8);
             stand.events.insert(id, (status, row.get(2)));
         }
+        let to_come = fanning.iter().map(|row| row.get::<_, Uuid>(0));
+        stand.to_come = to_come.map(|id| EventId::from_bytes(id.0)).collect();
         for row in &parts {
             let event = EventId::from_bytes(row.get::<_, Uuid>(0).0);
             stand.parts.entry(event).or_default().push(to_part(row));

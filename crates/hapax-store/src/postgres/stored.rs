@@ -26,6 +26,17 @@ pub(super) async fn store(
     plan: Option<&Plan>,
     slots: &Slots<'_>,
 ) -> Result<(), StoreError> {
+    store_with(taken, decisions, plan, slots, Vec::new()).await
+}
+
+/// The same, with whatever else belongs to it.
+pub(super) async fn store_with(
+    taken: Taken,
+    decisions: Decisions<'_>,
+    plan: Option<&Plan>,
+    slots: &Slots<'_>,
+    more: Vec<Statement<'_>>,
+) -> Result<(), StoreError> {
     let around = plan.map(|plan| {
         let mut around = Around::of(&plan.hand);
         if !around.is_empty() {
@@ -38,6 +49,7 @@ pub(super) async fn store(
     });
     let rows = GroupRows::of(decisions, plan, slots);
     let mut first = rows.first();
+    first.extend(more);
     match (around, plan) {
         (Some(around), Some(plan)) if !around.is_empty() => {
             let (_, stand) = tokio::try_join!(biased; taken.run_all(&first), around.look(&taken))?;

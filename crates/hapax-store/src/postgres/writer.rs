@@ -23,7 +23,7 @@ pub(super) struct Writer {
     pub(super) pool: Pool,
     pub(super) entropy: Entropy,
     pub(super) clock: LeaseClock,
-    /// The store's epoch as it was last seen; 0: not yet.
+    /// The store's epoch as it was last seen.
     pub(super) epoch: AtomicU32,
     /// Names of effects that several events were seen to share: the swift way would be tried in vain.
     pub(super) shared: Mutex<HashSet<Arc<str>>>,

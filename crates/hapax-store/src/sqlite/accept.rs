@@ -1,5 +1,6 @@
 //! What one arrival writes: its events with their bytes, or one more delivery of events that are known.
 
+use hapax_ledger::effect::EffectState;
 use hapax_ledger::event::{DeliveryOutcome, EventStatus};
 use hapax_ledger::id::{EventId, RawId};
 use hapax_ledger::identity::{self, Identity, Sighting};
@@ -64,9 +65,9 @@ pub(super) fn event_id(at: Time, row: i64) -> EventId {
 }
 
 /// What is known of the holder of a key.
-struct Known {
+pub(super) struct Known {
     row: i64,
-    identity: Identity,
+    pub(super) identity: Identity,
     retry_window: Span,
     status: EventStatus,
     /// As stored: an unsettled event's key is held longer, but its end moves all the same.
@@ -74,20 +75,36 @@ struct Known {
     payload_until: Time,
 }
 
-fn accept_one(tx: &mut Tx<'_>, arrival: &Arrival, event: &NewEvent) -> Result<Receipt, StoreError> {
+/// What an event of an arrival is, before anything is written.
+pub(super) enum Sighted {
+    /// Nobody holds its key.
+    New,
+    /// It was here before, perhaps with another body.
+    Known { known: Known, conflict: bool },
+}
+
+/// Looks who holds the key of an event.
+pub(super) fn sight(
+    tx: &Tx<'_>,
+    arrival: &Arrival,
+    event: &NewEvent,
+) -> Result<Sighted, StoreError> {
     let known = find(tx, event.key_hash, &arrival.source, &event.key)?;
     let sighting = identity::decide(
         known.as_ref().map(|known| &known.identity),
         event.compare_hash,
         arrival.at,
     );
-    match (sighting, known) {
-        (Sighting::Duplicate { conflict, .. }, Some(known)) => {
-            repeat(tx, arrival, event, &known, conflict)
-        }
-        (Sighting::New | Sighting::Expired, _) | (Sighting::Duplicate { .. }, None) => {
-            insert(tx, arrival, event)
-        }
+    Ok(match (sighting, known) {
+        (Sighting::Duplicate { conflict, .. }, Some(known)) => Sighted::Known { known, conflict },
+        (Sighting::New | Sighting::Expired, _) | (Sighting::Duplicate { .. }, None) => Sighted::New,
+    })
+}
+
+fn accept_one(tx: &mut Tx<'_>, arrival: &Arrival, event: &NewEvent) -> Result<Receipt, StoreError> {
+    match sight(tx, arrival, event)? {
+        Sighted::Known { known, conflict } => repeat(tx, arrival, event, &known, conflict),
+        Sighted::New => insert(tx, arrival, event, 0),
     }
 }
 
@@ -148,10 +165,27 @@ fn find(tx: &Tx<'_>, hash: KeyHash, source: &str, key: &str) -> Result<Option<Kn
     }
 }
 
-fn insert(tx: &mut Tx<'_>, arrival: &Arrival, event: &NewEvent) -> Result<Receipt, StoreError> {
+fn insert_payload(tx: &Tx<'_>, row: i64, event: &NewEvent) -> Result<(), StoreError> {
+    tx.db
+        .prepare_cached("INSERT INTO payload (seq, content_type, body) VALUES (?1, ?2, ?3)")
+        .and_then(|mut insert| insert.execute(params![row, event.content_type, &event.body[..]]))
+        .map_err(sql_error)?;
+    Ok(())
+}
+
+/// Stores a new event. So many effects of it are made after it.
+pub(super) fn insert(
+    tx: &mut Tx<'_>,
+    arrival: &Arrival,
+    event: &NewEvent,
+    to_come: usize,
+) -> Result<Receipt, StoreError> {
     let row = tx.group.give_row()?;
     let at = arrival.at;
-    let planned = plan::plan(tx, Planning::of_new(at, row, event))?;
+    let mut planned = plan::plan(tx, Planning::of_new(at, row, event, to_come > 0))?;
+    if to_come > 0 {
+        planned.states.push((EffectState::Pending, None));
+    }
     let (status, outcome) = match event.review {
         Some(_) => (EventStatus::NeedsReview, DeliveryOutcome::FailedValidation),
         None => {
@@ -206,10 +240,7 @@ fn insert(tx: &mut Tx<'_>, arrival: &Arrival, event: &NewEvent) -> Result<Receip
             ])
         })
         .map_err(sql_error)?;
-    tx.db
-        .prepare_cached("INSERT INTO payload (seq, content_type, body) VALUES (?1, ?2, ?3)")
-        .and_then(|mut insert| insert.execute(params![row, event.content_type, &event.body[..]]))
-        .map_err(sql_error)?;
+    insert_payload(tx, row, event)?;
     tx.group.take(event.key_hash, row);
     Ok(Receipt {
         event: event_id(arrival.at, row),
@@ -220,7 +251,7 @@ fn insert(tx: &mut Tx<'_>, arrival: &Arrival, event: &NewEvent) -> Result<Receip
     })
 }
 
-fn repeat(
+pub(super) fn repeat(
     tx: &mut Tx<'_>,
     arrival: &Arrival,
     event: &NewEvent,

@@ -13,9 +13,9 @@ use rusqlite::params;
 use super::effect::{self, Held, PLACE_BITS};
 use super::gate::{self, Opened};
 use super::writer::Tx;
-use super::{attempt, chain, sql_error};
+use super::{attempt, census, chain, sql_error};
 use crate::error::StoreError;
-use crate::nouns::{Advanced, Move, Moved, Review};
+use crate::nouns::{Advanced, Move, Moved, Review, is_endpoint_lane};
 
 /// Moves an effect for the worker that shows this fence.
 pub(super) fn advance(
@@ -221,9 +221,22 @@ pub(super) fn apply(
     }
     // Read anew, it may have been remembered too.
     tx.group.under_way.take(held.row);
-    effect::write(tx.db, held)?;
-    if (before.state, before.skip) != (next.state, next.skip) {
-        gate::state_changed(tx.db, held, before.state, opened)?;
+    if let Some(ended) = &held.ended {
+        let gave_up = next.state == EffectState::Dead;
+        let (lane, outcome) = (&held.effect.lane, ended.code.outcome());
+        tx.group
+            .tallies
+            .count(lane, ended.ended_at, outcome, gave_up);
     }
-    Ok(())
+    effect::write(tx.db, held)?;
+    match (before.state, before.skip) != (next.state, next.skip) {
+        false => Ok(()),
+        true if !held.alone && is_endpoint_lane(&held.effect.lane) => {
+            census::state_changed(tx, held, &before, opened)
+        }
+        true => {
+            census::is_outdated(tx, held)?;
+            gate::state_changed(tx.db, held, before.state, opened)
+        }
+    }
 }

@@ -56,6 +56,10 @@ pub(super) fn command(tx: &mut Tx<'_>, command: &Command) -> Result<Commanded, S
             plan::join(tx, command.event, &deeds::unborn(effects))?;
             None
         }
+        (Decision::Deliver { effects }, _) => {
+            plan::join(tx, command.event, &deeds::late(effects))?;
+            None
+        }
         (Decision::Erase, _) => {
             erase::erase(tx, row_of(command.event))?;
             None
@@ -149,6 +153,7 @@ fn decide_on(
         }
         Decision::Retry
         | Decision::Replay { .. }
+        | Decision::Deliver { .. }
         | Decision::Reconcile { .. }
         | Decision::Resolve { .. }
         | Decision::Release { .. }

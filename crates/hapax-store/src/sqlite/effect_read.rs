@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::accept::event_id;
 use super::effect::{self, PLACE_BITS, effect_columns, to_held};
 use super::read::ROWS_LOOKED_AT_MAX;
-use super::{attempt, sql_error};
+use super::{attempt, message, sql_error};
 use crate::error::StoreError;
 use crate::nouns::{
     Effect, EffectCounts, EffectDetail, EffectFilter, LANES_PER_LOOK_MAX, LaneDue, Listed,
@@ -124,7 +124,7 @@ pub(super) fn parcels(
 ) -> Result<Vec<Option<Parcel>>, StoreError> {
     let mut read = db
         .prepare_cached(
-            "SELECT e.at, e.source, e.type, e.key, p.content_type, p.body
+            "SELECT e.at, e.source, e.type, e.key, p.content_type, p.body, e.provider_event_id, e.object_id
              FROM event e JOIN payload p ON p.seq = e.seq WHERE e.seq = ?1",
         )
         .map_err(sql_error)?;
@@ -133,18 +133,29 @@ pub(super) fn parcels(
         let row = id.0.row() as i64;
         let found = read.query_row([row], |read| {
             let body: Vec<u8> = read.get(5)?;
-            Ok(Parcel {
+            let named: Option<String> = read.get(6)?;
+            let parcel = Parcel {
                 source: read.get(1)?,
                 event_type: read.get(2)?,
                 key: read.get(3)?,
+                object_id: read.get(7)?,
                 received_at: Time::from_micros(read.get(0)?),
                 content_type: read.get(4)?,
                 body: Bytes::from(body),
-            })
+                about: None,
+            };
+            Ok((parcel, named))
         });
         let found = found.optional().map_err(sql_error)?;
         // A row number alone does not make an id: the time has to be the row's too.
-        parcels.push(found.filter(|parcel| event_id(parcel.received_at, row) == *id));
+        let found = found.filter(|(parcel, _)| event_id(parcel.received_at, row) == *id);
+        parcels.push(match found {
+            None => None,
+            Some((parcel, named)) => Some(Parcel {
+                about: message::about(db, &parcel.source, row, named.as_deref())?,
+                ..parcel
+            }),
+        });
     }
     Ok(parcels)
 }

@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension};
 use super::accept::event_id;
 use super::index::{KeyIndex, Latest};
 use super::read::row_of;
-use super::{chain, conflict, effect, sql_error};
+use super::{chain, conflict, effect, fan_out, sql_error};
 use crate::error::StoreError;
 use crate::nouns::{EffectFacts, EventFacts};
 
@@ -73,6 +73,7 @@ pub(super) fn facts(
         },
         held,
         conflicts_open: conflict::open(db, latest)?.len() as u32,
+        to_come: fan_out::to_come(db, row)?,
         effects: effects(db, row)?,
     }))
 }

@@ -11,7 +11,7 @@ use hapax_ledger::status::Hold;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::effect::{self, Held, PLACE_BITS};
-use super::{chain, sql_error};
+use super::{chain, fan_out, sql_error};
 use crate::error::StoreError;
 
 /// Lanes in which a gate opened.
@@ -61,17 +61,10 @@ pub(super) fn state_changed(
 ) -> Result<(), StoreError> {
     let first = held.row >> PLACE_BITS;
     if held.alone {
-        set_status(db, first, status(std::slice::from_ref(held)))?;
+        write_status(db, first, status(std::slice::from_ref(held)))?;
         return settle_chain(db, held, before, opened);
     }
-    let linked: Vec<i64> = db
-        .prepare_cached("SELECT event FROM effect_link WHERE effect = ?1 AND event <> ?2")
-        .and_then(|mut read| {
-            read.query_map([held.row, first], |row| row.get(0))?
-                .collect()
-        })
-        .map_err(sql_error)?;
-    for event in [first].into_iter().chain(linked) {
+    for event in calling(db, held.row, first)? {
         let effects = effect::of_event(db, event)?;
         set_status(db, event, status(&effects))?;
         for other in &effects {
@@ -83,8 +76,18 @@ pub(super) fn state_changed(
     settle_chain(db, held, before, opened)
 }
 
+/// The events that call for an effect, this one first.
+pub(super) fn calling(db: &Connection, effect: i64, first: i64) -> Result<Vec<i64>, StoreError> {
+    let linked: rusqlite::Result<Vec<i64>> = db
+        .prepare_cached("SELECT event FROM effect_link WHERE effect = ?1 AND event <> ?2")
+        .and_then(|mut read| read.query_map([effect, first], |row| row.get(0))?.collect());
+    let mut events = vec![first];
+    events.extend(linked.map_err(sql_error)?);
+    Ok(events)
+}
+
 /// The next one of its chain may go once this one has ended, and waits again if this one came back.
-fn settle_chain(
+pub(super) fn settle_chain(
     db: &Connection,
     held: &Held,
     before: EffectState,
@@ -142,8 +145,21 @@ fn status(effects: &[Held]) -> EventStatus {
     )
 }
 
-/// Writes an event's status; one that waits for a person does so whatever its effects say.
-fn set_status(db: &Connection, event: i64, status: EventStatus) -> Result<(), StoreError> {
+/// Writes an event's status; one that waits for a person does so whatever its effects say, and what is still to be made waits like
+/// any other.
+pub(super) fn set_status(
+    db: &Connection,
+    event: i64,
+    status: EventStatus,
+) -> Result<(), StoreError> {
+    let status = match status < EventStatus::Pending && fan_out::to_come(db, event)? > 0 {
+        true => EventStatus::Pending,
+        false => status,
+    };
+    write_status(db, event, status)
+}
+
+fn write_status(db: &Connection, event: i64, status: EventStatus) -> Result<(), StoreError> {
     db.prepare_cached(
         "UPDATE event SET status = ?2 WHERE seq = ?1 AND review_code IS NULL AND status <> ?2",
     )

@@ -5,8 +5,10 @@ use std::collections::HashMap;
 use hapax_ledger::key::KeyHash;
 use rusqlite::Connection;
 
+use super::census::Census;
 use super::effect::PLACE_BITS;
 use super::index::{Additions, KeyIndex, Latest, Removals, Watermark};
+use super::tally::Tallies;
 use super::underway::UnderWay;
 use super::{key_reap, sql_error};
 use crate::error::{StoreError, StoreErrorKind};
@@ -31,6 +33,10 @@ pub(super) struct Group {
     stale: bool,
     /// Claims under way.
     pub(super) under_way: UnderWay,
+    /// Where the deliveries of messages stand.
+    pub(super) census: Census,
+    /// What the attempts of this transaction came to.
+    pub(super) tallies: Tallies,
 }
 
 impl Group {
@@ -72,6 +78,8 @@ impl Group {
             key_reaper_at: None,
             stale: false,
             under_way: UnderWay::default(),
+            census: Census::default(),
+            tallies: Tallies::default(),
         })
     }
 
@@ -87,6 +95,8 @@ impl Group {
         self.latest.clear();
         self.forgotten = Removals::default();
         self.under_way.clear();
+        self.census = Census::default();
+        self.tallies = Tallies::default();
     }
 
     /// May anything be decided on what is known here? If not, not even a repeat: settling it would tell the index that it

@@ -13,6 +13,8 @@
 //! - `keys`: what the guard asks: `key_look` for what is only read, `key_claim` and `key_settle` for what is written, `key` for its rows,
 //!   `key_read` for lists
 //! - `catalog`: what is kept beside the ledger; `audit`, `token`, `replay`, `secret`: its rows
+//! - `outbox`: what the outbox asks; `app`, `entry_row`: its catalogue; `publish`, `message`, `number`: what is published; `fan_out`: deliveries that follow;
+//!   `census`: where a message's deliveries stand; `tally`: what attempts came to; `post`: its lists
 //! - `read`, `effect_read`: lists and details, on connections of their own
 //! - `reap`: deleting what has expired, in small steps; then guarded keys in `key_reap`
 //! - `index`: the derived key index
@@ -24,10 +26,12 @@
 
 mod accept;
 mod advance;
+mod app;
 mod attempt;
 mod audit;
 mod backup;
 mod catalog;
+mod census;
 mod chain;
 mod checkpoint;
 mod claim;
@@ -36,8 +40,10 @@ mod conflict;
 mod disk;
 mod effect;
 mod effect_read;
+mod entry_row;
 mod erase;
 mod facts;
+mod fan_out;
 mod gate;
 mod group;
 mod index;
@@ -48,16 +54,22 @@ mod key_read;
 mod key_reap;
 mod key_settle;
 mod keys;
+mod message;
 mod migrate;
+mod number;
 mod open;
+mod outbox;
 mod own;
 mod plan;
+mod post;
+mod publish;
 mod queue;
 mod read;
 mod reap;
 mod replay;
 mod run;
 mod secret;
+mod tally;
 mod token;
 mod underway;
 mod writer;

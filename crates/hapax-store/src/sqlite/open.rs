@@ -207,6 +207,7 @@ fn void_old_leases(
             now: clock(),
         };
         let freed = claim::void(&mut tx)?;
+        tx.group.tallies.write(&open)?;
         open.commit().map_err(sql_error)?;
         if freed == 0 {
             return Ok(());

@@ -23,6 +23,8 @@ pub(super) struct Planning<'a> {
     event_type: Option<&'a str>,
     effects: &'a [NewEffect],
     from: From,
+    /// One effect is all that the event calls for.
+    alone: bool,
 }
 
 /// Where in its event a plan begins.
@@ -36,13 +38,19 @@ enum From {
 
 impl<'a> Planning<'a> {
     /// An event that is new itself.
-    pub(super) fn of_new(at: Time, row: i64, event: &'a NewEvent) -> Planning<'a> {
+    pub(super) fn of_new(
+        at: Time,
+        row: i64,
+        event: &'a NewEvent,
+        more_follow: bool,
+    ) -> Planning<'a> {
         Planning {
             at,
             row,
             event_type: event.event_type.as_deref(),
             effects: &event.effects,
             from: From::Birth,
+            alone: event.effects.len() == 1 && !more_follow,
         }
     }
 }
@@ -125,6 +133,7 @@ pub(super) fn join(
     let before = effect::of_event(tx.db, row)?;
     let own = before.iter().filter(|held| held.row >> PLACE_BITS == row);
     let last = own.map(|held| held.row & PLACE_MAX).max();
+    tx.group.census.forget(row);
     // None of them is all that its event calls for any more.
     for held in &before {
         tx.group.under_way.is_shared(held.row);
@@ -140,6 +149,7 @@ pub(super) fn join(
         event_type: event_type.as_deref(),
         effects,
         from: From::Place(last.map_or(0, |last| last + 1)),
+        alone: false,
     };
     plan(tx, planning)?;
     gate::settle_status(tx.db, row)
@@ -206,7 +216,7 @@ fn insert(
         after: Vec::new(),
         place,
         ended: None,
-        alone: planning.effects.len() == 1 && planning.from == From::Birth,
+        alone: planning.alone,
     };
     if may_wait {
         // What comes after others gets its gate when all of the plan is there.

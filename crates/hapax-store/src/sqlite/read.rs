@@ -132,6 +132,32 @@ pub(super) fn is_there(db: &Connection, id: EventId) -> Result<bool, StoreError>
     Ok(at.is_some_and(|at| event_id(Time::from_micros(at), row_of(id)) == id))
 }
 
+/// The event of a row.
+pub(super) fn row(
+    db: &Connection,
+    index: &KeyIndex,
+    row: i64,
+) -> Result<Option<Event>, StoreError> {
+    let event = db
+        .prepare_cached(event_columns!("WHERE e.seq = ?1"))
+        .and_then(|mut read| read.query_row([row], to_event).optional())
+        .map_err(sql_error)?;
+    let Some(mut event) = event else {
+        return Ok(None);
+    };
+    count_deliveries(&mut event, index.latest(row)?);
+    Ok(Some(event))
+}
+
+/// The event of an id. A row number alone does not make an id: the time has to be the row's too.
+pub(super) fn one(
+    db: &Connection,
+    index: &KeyIndex,
+    id: EventId,
+) -> Result<Option<Event>, StoreError> {
+    Ok(row(db, index, row_of(id))?.filter(|event| event.id == id))
+}
+
 /// The bytes of a delivery that brought another body.
 pub(super) fn conflict_body(
     db: &Connection,

@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::effect::{self, Held, PLACE_BITS};
 use super::writer::Tx;
-use super::{chain, gate, sql_error};
+use super::{app, chain, fan_out, gate, message, sql_error, tally};
 use crate::error::StoreError;
 use crate::nouns::Reaped;
 
@@ -19,6 +19,7 @@ const ROWS_PER_STEP: i64 = 500;
 
 struct Candidate {
     row: i64,
+    source: String,
     key: KeyHash,
     status: Option<EventStatus>,
     identity_expired: bool,
@@ -58,13 +59,19 @@ pub(super) fn step(tx: &mut Tx<'_>, now: Time) -> Result<Reaped, StoreError> {
         .filter(|_| reaped.more)
         .map_or(0, |candidate| candidate.row);
     tx.group.reaper_stopped_at(stopped_at);
+    if !reaped.more {
+        // What refers to the catalogue has gone as far as it goes.
+        app::reap(tx.db, now)?;
+        reaped.more = tally::reap(tx.db, now)?;
+    }
     Ok(reaped)
 }
 
 fn candidates(tx: &Tx<'_>, now: Time) -> Result<Vec<Candidate>, StoreError> {
     tx.db
         .prepare_cached(
-            "SELECT seq, key_hash, status, expires_at, payload_until, ledger_until FROM event WHERE seq > ?1 ORDER BY seq LIMIT ?2",
+            "SELECT seq, key_hash, status, expires_at, payload_until, ledger_until, source FROM event
+             WHERE seq > ?1 ORDER BY seq LIMIT ?2",
         )
         .and_then(|mut read| {
             let rows = read.query_map(params![tx.group.reaper_goes_on_after(), ROWS_PER_STEP], |row| {
@@ -75,6 +82,7 @@ fn candidates(tx: &Tx<'_>, now: Time) -> Result<Vec<Candidate>, StoreError> {
                 let ledger_until = Time::from_micros(row.get(5)?);
                 Ok(Candidate {
                     row: row.get(0)?,
+                    source: row.get(6)?,
                     key: KeyHash::from_bytes(row.get(1)?),
                     status,
                     identity_expired: settled && expires_at <= now,
@@ -105,7 +113,8 @@ pub(super) fn due(db: &Connection, now: Time) -> Result<Reaped, StoreError> {
                AND NOT EXISTS (SELECT 1 FROM effect f
                    WHERE f.seq >= e.seq << ?4 AND f.seq < (e.seq + 1) << ?4 AND f.state IN (0, 1, 3))
                AND NOT EXISTS (SELECT 1 FROM effect_link l JOIN effect f ON f.seq = l.effect
-                   WHERE l.event = e.seq AND f.state IN (0, 1, 3))",
+                   WHERE l.event = e.seq AND f.state IN (0, 1, 3))
+               AND NOT EXISTS (SELECT 1 FROM fan_out o WHERE o.seq = e.seq AND o.total > o.made)",
         )
         .and_then(|mut read| {
             let codes = format!("[{}]", settled.join(","));
@@ -126,7 +135,7 @@ pub(super) fn due(db: &Connection, now: Time) -> Result<Reaped, StoreError> {
 fn has_live_effects(tx: &Tx<'_>, event: i64) -> Result<bool, StoreError> {
     let effects = effect::of_event(tx.db, event)?;
     let mut states = effects.iter().map(|held| held.effect.record.state);
-    Ok(states.any(gate::is_live))
+    Ok(states.any(gate::is_live) || fan_out::to_come(tx.db, event)? > 0)
 }
 
 fn delete_payload(tx: &Tx<'_>, row: i64) -> Result<u32, StoreError> {
@@ -251,6 +260,8 @@ fn delete_event(tx: &mut Tx<'_>, candidate: &Candidate) -> Result<(), StoreError
         .prepare_cached("DELETE FROM event WHERE seq = ?1")
         .and_then(|mut delete| delete.execute([candidate.row]))
         .map_err(sql_error)?;
+    message::forget(tx.db, &candidate.source, candidate.row)?;
+    tx.group.census.forget(candidate.row);
     tx.group.forget_event(candidate.key, candidate.row);
     effects.iter().try_for_each(|held| delete_effect(tx, held))
 }

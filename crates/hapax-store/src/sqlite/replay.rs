@@ -14,8 +14,8 @@ pub(super) fn start(db: &Connection, replay: &Replay) -> Result<Changed, StoreEr
     let (filter, progress) = (&replay.filter, &replay.progress);
     db.execute(
         "INSERT INTO replay (id, source, type, status, key, entity, since, until, actor, reason, created_at, dry_run,
-             rate, state, after, total, done, skipped, blocked, failed)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
+             rate, state, after, total, done, skipped, blocked, failed, task)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)",
         params![
             replay.id.bytes(),
             filter.source,
@@ -37,6 +37,7 @@ pub(super) fn start(db: &Connection, replay: &Replay) -> Result<Changed, StoreEr
             progress.skipped as i64,
             progress.blocked as i64,
             progress.failed as i64,
+            replay.task,
         ],
     )
     .map_err(sql_error)?;
@@ -48,7 +49,7 @@ macro_rules! replay_columns {
     ($rest:literal) => {
         concat!(
             "SELECT id, source, type, status, key, entity, since, until, actor, reason, created_at, dry_run, rate, state,
-                 after, total, done, skipped, blocked, failed
+                 after, total, done, skipped, blocked, failed, task
              FROM replay ",
             $rest
         )
@@ -77,6 +78,7 @@ fn to_replay(row: &Row<'_>) -> rusqlite::Result<Replay> {
         created_at: Time::from_micros(row.get(10)?),
         dry_run: row.get(11)?,
         rate: row.get(12)?,
+        task: row.get(20)?,
         // What cannot be read sends nothing.
         state: ReplayState::from_code(row.get(13)?).unwrap_or(ReplayState::Cancelled),
         progress: to_progress(row)?,

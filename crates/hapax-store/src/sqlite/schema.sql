@@ -247,7 +247,8 @@ CREATE TABLE replay (
     done       INTEGER NOT NULL,
     skipped    INTEGER NOT NULL,
     blocked    INTEGER NOT NULL,
-    failed     INTEGER NOT NULL
+    failed     INTEGER NOT NULL,
+    task       TEXT                       -- JSON, of what is not a replay of events
 ) STRICT, WITHOUT ROWID;
 
 -- Keys of guarded requests, one row per key: a key that is claimed anew after it was released or forgotten keeps its row. Append-ordered
@@ -291,6 +292,125 @@ CREATE TABLE guard_reaped (
     one  INTEGER PRIMARY KEY CHECK (one = 1),
     last INTEGER NOT NULL
 ) STRICT;
+-- The outbox. Its catalogue is small and changed by people; every change raises the revision, in the same transaction.
+CREATE TABLE catalogue (
+    one      INTEGER PRIMARY KEY CHECK (one = 1),
+    revision INTEGER NOT NULL
+) STRICT;
+INSERT INTO catalogue (one, revision) VALUES (1, 0);
+
+CREATE TABLE app (
+    id            BLOB    PRIMARY KEY,
+    uid           TEXT,
+    name          TEXT    NOT NULL,
+    throttle_rate INTEGER,
+    metadata      TEXT    NOT NULL,       -- JSON, as is all below that is a list or a map
+    extra         TEXT    NOT NULL,
+    created_at    INTEGER NOT NULL,
+    updated_at    INTEGER NOT NULL,
+    deleted_at    INTEGER,
+    revision      INTEGER NOT NULL        -- that made it what it is
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX app_uid ON app (uid) WHERE uid IS NOT NULL AND deleted_at IS NULL;
+CREATE INDEX app_revision ON app (revision);
+CREATE INDEX app_deleted ON app (deleted_at) WHERE deleted_at IS NOT NULL;
+
+CREATE TABLE endpoint (
+    id            BLOB    PRIMARY KEY,
+    app           BLOB    NOT NULL,
+    uid           TEXT,
+    url           TEXT    NOT NULL,
+    description   TEXT    NOT NULL,
+    event_types   TEXT    NOT NULL,
+    channels      TEXT    NOT NULL,
+    throttle_rate INTEGER,
+    metadata      TEXT    NOT NULL,
+    sealed        BLOB    NOT NULL,       -- headers and secrets, as the outbox has sealed them
+    extra         TEXT    NOT NULL,
+    standing      INTEGER NOT NULL,
+    failing_since INTEGER,
+    created_at    INTEGER NOT NULL,
+    updated_at    INTEGER NOT NULL,
+    deleted_at    INTEGER,
+    revision      INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX endpoint_uid ON endpoint (app, uid) WHERE uid IS NOT NULL AND deleted_at IS NULL;
+CREATE INDEX endpoint_app ON endpoint (app);
+CREATE INDEX endpoint_revision ON endpoint (revision);
+CREATE INDEX endpoint_deleted ON endpoint (deleted_at) WHERE deleted_at IS NOT NULL;
+
+-- One row per name: a deleted one's is taken over by the next of its name.
+CREATE TABLE event_type (
+    name          TEXT    PRIMARY KEY,
+    description   TEXT    NOT NULL,
+    archived      INTEGER NOT NULL,
+    deprecated    INTEGER NOT NULL,
+    group_name    TEXT,
+    feature_flags TEXT    NOT NULL,
+    schemas       TEXT,
+    extra         TEXT    NOT NULL,
+    created_at    INTEGER NOT NULL,
+    updated_at    INTEGER NOT NULL,
+    deleted_at    INTEGER,
+    revision      INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX event_type_revision ON event_type (revision);
+CREATE INDEX event_type_deleted ON event_type (deleted_at) WHERE deleted_at IS NOT NULL;
+
+-- What its publisher said about a message, beside what its event has: born and gone with the event. An application's messages stand
+-- together, which is how they are listed; whoever has an event knows the application by its source.
+CREATE TABLE message (
+    app          BLOB    NOT NULL,
+    seq          INTEGER NOT NULL,        -- event.seq
+    channels     TEXT,                    -- NULL: none
+    tags         TEXT,                    -- NULL: none
+    deliver_at   INTEGER,
+    api_version  TEXT,
+    ordering_key TEXT,
+    sequence_key TEXT,
+    sequence     INTEGER,
+    PRIMARY KEY (app, seq)
+) STRICT, WITHOUT ROWID;
+
+-- The latest number that messages of an application have under a key. Goes with the application.
+CREATE TABLE number (
+    app  BLOB    NOT NULL,
+    key  TEXT    NOT NULL,
+    last INTEGER NOT NULL,
+    PRIMARY KEY (app, key)
+) STRICT, WITHOUT ROWID;
+
+-- Messages whose deliveries are not all made. The list is apart, so that a step rewrites a narrow row.
+CREATE TABLE fan_out (
+    seq      INTEGER PRIMARY KEY,         -- event.seq
+    source   TEXT    NOT NULL,
+    entity   TEXT,                        -- that the deliveries are ordered by; NULL: they are not
+    template TEXT    NOT NULL,            -- what all deliveries have in common, as JSON
+    made     INTEGER NOT NULL,            -- so many of the list
+    total    INTEGER NOT NULL
+) STRICT;
+CREATE INDEX fan_out_order ON fan_out (source, entity) WHERE entity IS NOT NULL;
+CREATE TABLE fan_out_list (
+    seq   INTEGER PRIMARY KEY,            -- event.seq
+    later BLOB NOT NULL                   -- endpoints and attempts, 20 bytes each
+) STRICT;
+
+-- Deliveries by endpoint. Other lanes are called otherwise, and have no part in it.
+CREATE INDEX effect_posted ON effect (lane, seq) WHERE lane >= 'ep_' AND lane < 'ep`';
+-- What waits for its turn, by lane: with `effect_due` all that waits.
+CREATE INDEX effect_behind ON effect (lane) WHERE state = 0 AND gate <> 0;
+
+-- What attempts to endpoints came to, by lane and hour.
+CREATE TABLE tally (
+    lane   TEXT    NOT NULL,
+    hour   INTEGER NOT NULL,              -- when it began
+    done   INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    dead   INTEGER NOT NULL,
+    PRIMARY KEY (lane, hour)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX tally_hour ON tally (hour);
+
 -- Secrets, sealed with a key that is not in here.
 CREATE TABLE secret (
     place  TEXT    PRIMARY KEY,           -- what it belongs to; it opens nowhere else

@@ -263,7 +263,11 @@ impl Work {
                 Job::TruncateLog(reply) => truncate.push(reply),
             }
         }
-        match state.broken.map_or_else(|| self.commit(), Err) {
+        let written = match state.broken {
+            Some(broken) => Err(broken),
+            None => tx.group.tallies.write(tx.db),
+        };
+        match written.and_then(|()| self.commit()) {
             // Whoever hears of a delivery may read it at once, and reads it through the index; of a new event nobody does.
             Ok(()) if self.group.has_deliveries() => {
                 self.settle();

@@ -10,10 +10,13 @@ mod postgres_keys;
 mod postgres_nodes;
 mod postgres_operate;
 mod postgres_order;
+mod postgres_outbox;
 mod postgres_pooler;
+mod postgres_restored;
 mod postgres_schema;
 mod sqlite;
 mod sqlite_keys;
+mod sqlite_outbox;
 mod sqlite_reopen;
 
 /// Random sequences per store; `PROPTEST_CASES` asks for more.

@@ -8,7 +8,7 @@ use hapax::clock;
 use hapax::config::Config;
 use hapax::dispatch::request::{self, BodyMode, EffectPart, EffectRequest, EventPart};
 use hapax::dispatch::sender::Outgoing;
-use hapax::dispatch::target::Target;
+use hapax::dispatch::target::{Target, Way};
 use hapax::dispatch::{Sender, Settings, Targets};
 use hapax_ledger::effect::Repeat;
 use hapax_ledger::id::{EffectId, EventId, RawId};
@@ -71,16 +71,19 @@ pub(crate) fn outgoing(target: &Target, number: u64, body_bytes: usize) -> Outgo
     let id = RawId::new(now, 0, number);
     let key = format!("evt_0123456789abcdef_{number}");
     let body = body(&key, body_bytes);
+    let Way::Effect(to) = &target.way else {
+        unreachable!("the targets of a config are effects");
+    };
     request::build(EffectRequest {
-        url: target.effect.url.uri().clone(),
+        url: to.effect.url.uri().clone(),
         timeout: target.timeout,
-        headers: &target.effect.headers,
-        signer: target.signer.as_ref(),
+        headers: &to.effect.headers,
+        signer: to.signer.as_ref(),
         secrets: target.secrets.clone(),
         body_mode: BodyMode::Raw,
         event: EventPart {
             id: EventId(id),
-            source: &target.effect.source,
+            source: &to.effect.source,
             event_type: Some("invoice.paid"),
             key: &key,
             received_at: now,

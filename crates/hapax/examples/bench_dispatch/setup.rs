@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use hapax::config::{Config, EffectConfig, System, parse};
+use hapax::dispatch::directory::NoEndpoints;
 use hapax::dispatch::{Dispatcher, Parts, Sender, Settings, Targets};
 use hapax::http::serve::open;
 use hapax::metrics::Metrics;
@@ -68,6 +69,7 @@ impl Bench {
             store: store.clone(),
             sender: Sender::new(Settings::default())?,
             targets: Targets::new(&config.effects, &config.sources, store.shards()),
+            directory: Arc::new(NoEndpoints),
             metrics: metrics.clone(),
             node: format!("bench-{}", hex::encode(entropy::bytes::<4>())).into(),
             lease: Span::from_micros(lease),

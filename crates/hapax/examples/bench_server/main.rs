@@ -5,6 +5,7 @@
 
 mod catalog;
 mod keys;
+mod outbox;
 
 use std::io::Read;
 use std::sync::Arc;
@@ -14,7 +15,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use hapax::config::{Config, Limits, StoreTarget};
 use hapax::http::listen;
-use hapax::http::serve::{Server, open};
+use hapax::http::serve::open;
+use hapax::http::setup::Server;
 use hapax_ledger::event::KeyOrigin;
 use hapax_ledger::id::{EffectId, EventId, RawId};
 use hapax_ledger::key::{BodyHash, KeyHash, KeyKind};

@@ -5,12 +5,14 @@
 //! - [`rules`]: from facts to findings
 //! - [`board`]: which alerts stand, so that none flaps
 //! - [`notice`]: an alert as an event that is stored and delivered like any other
+//! - [`announce`]: what happened to endpoints and messages, told in the same way
 //! - [`watch`]: looks again and again, and tells what has changed: in the log, in the metrics, as events
 //!
 //! Alerts live in memory. A restart raises anew what still holds.
 //!
 //! **Invariant**: alerts about the delivery of alerts are never delivered.
 
+pub mod announce;
 pub mod board;
 pub mod facts;
 mod gather;
@@ -20,6 +22,7 @@ pub mod notice;
 pub mod rules;
 pub mod watch;
 
+pub use announce::Announcer;
 pub use board::Alert;
 pub use kind::{Kind, Severity};
 pub use notice::{ALERT_LANE, ALERT_SOURCE};

@@ -45,8 +45,33 @@ pub fn arrival(change: &Change, effect: &EffectConfig, now: Time) -> Arrival {
         Change::Cleared(alert) => ("alert.cleared", alert.cleared_at.unwrap_or(now)),
     };
     let raised = time_text(alert.since);
-    let key = composite(&[event_type, alert.kind.word(), &alert.subject, &raised]);
-    let text = json!({ "type": event_type, "timestamp": time_text(at), "data": body(alert) });
+    let told = Told {
+        event_type,
+        key: composite(&[event_type, alert.kind.word(), &alert.subject, &raised]),
+        at,
+        data: body(alert),
+    };
+    event(told, effect, now)
+}
+
+/// Something that is told as an event of Hapax's own.
+pub(super) struct Told {
+    pub(super) event_type: &'static str,
+    /// The same thing has the same key.
+    pub(super) key: String,
+    pub(super) at: Time,
+    pub(super) data: serde_json::Value,
+}
+
+/// The event that tells it, with the effect that delivers it.
+pub(super) fn event(told: Told, effect: &EffectConfig, now: Time) -> Arrival {
+    let Told {
+        event_type,
+        key,
+        at,
+        data,
+    } = told;
+    let text = json!({ "type": event_type, "timestamp": time_text(at), "data": data });
     let bytes = Bytes::from(text.to_string());
     let body_hash = BodyHash::of(&bytes);
     let event = NewEvent {

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::io::Write;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -85,6 +86,16 @@ impl Client {
         Ok(Client { base, token, http })
     }
 
+    /// A client of a server that this process runs itself.
+    pub(super) fn of(address: SocketAddr, token: Option<&str>) -> Result<Client, Failure> {
+        let token = token.and_then(|token| HeaderValue::try_from(format!("Bearer {token}")).ok());
+        Ok(Client {
+            base: format!("http://{address}"),
+            token,
+            http: connect()?,
+        })
+    }
+
     /// Did the operator give a token?
     pub(super) fn has_token(&self) -> bool {
         self.token.is_some()
@@ -106,8 +117,21 @@ impl Client {
 
     /// Asks the API for a change, with the operator's token. Under a key of its own, so that it is carried out once.
     pub(super) async fn post(&self, path: &str, body: &Value) -> Result<Answer, Failure> {
-        let body = Bytes::from(body.to_string());
-        let mut request = self.request(Method::POST, path, body)?;
+        self.change(Method::POST, path, body).await
+    }
+
+    /// The same with any method; `null` is no body.
+    pub(super) async fn change(
+        &self,
+        method: Method,
+        path: &str,
+        body: &Value,
+    ) -> Result<Answer, Failure> {
+        let body = match body {
+            Value::Null => Bytes::new(),
+            body => Bytes::from(body.to_string()),
+        };
+        let mut request = self.request(method, path, body)?;
         let headers = request.headers_mut();
         if let Some(token) = &self.token {
             headers.insert(AUTHORIZATION, token.clone());

@@ -45,7 +45,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         Some(dir) => format!("cd {} && ", dir.display()),
     };
     output::talk(&format!(
-        "wrote {} and {}\n\nnext:\n  {folder}hapax serve\n  {folder}hapax send demo --type invoice.paid --times 3\n  {folder}HAPAX_TOKEN=… hapax events list     (the token that `hapax serve` printed)",
+        "wrote {} and {}\n\nnext:\n  {folder}hapax echo      (on port 9000, for want of your own service: it says what it gets)\n  {folder}hapax serve\n  {folder}hapax send demo --type invoice.paid --times 3\n  {folder}HAPAX_TOKEN=… hapax events list     (the token that `hapax serve` printed)",
         config.display(),
         secret.display()
     ));

@@ -5,6 +5,7 @@
 //! - `client`: the HTTP client of the commands that ask a running server
 //! - `act`: decisions: what would happen is shown, and somebody says yes
 //! - `live`: a stream of events, as it comes
+//! - `outgoing`: what `apps`, `endpoints` and `messages` have in common
 //! - `list`, `rows`: what commands that show the ledger have in common: pages, filters, rows of JSON as tables
 //!
 //! **Invariant**: data goes to stdout and talk to stderr; an exit code means the same for every command; what a
@@ -12,14 +13,18 @@
 
 mod act;
 mod answer;
+mod apps;
 mod audit;
 mod audit_chain;
 mod check;
 mod client;
 mod conform;
+mod demo;
+mod echo;
 mod effects;
 mod effects_meaning;
 mod effects_table;
+mod endpoints;
 mod erase;
 mod events;
 mod events_table;
@@ -27,11 +32,14 @@ mod exit;
 mod explain;
 mod guard_keys;
 mod headers;
+mod health;
 mod init;
 mod keys;
 mod list;
 mod listen;
 mod live;
+mod messages;
+mod outgoing;
 mod output;
 mod pages;
 mod progress;
@@ -68,12 +76,18 @@ HAPAX_URL (default http://127.0.0.1:8080) and HAPAX_TOKEN point the client comma
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// See it work: a server, and a world that misbehaves
+    Demo(demo::Args),
     /// Write a commented hapax.toml with one working source
     Init(init::Args),
     /// Read the config and say every problem with file, line and remedy
     Check(check::Args),
     /// Run the server
     Serve(serve::Args),
+    /// Answer every request and say what came: a service to try effects out with
+    Echo(echo::Args),
+    /// Ask whether the server can commit
+    Health(health::Args),
     /// Sign and send a sample event as the source's provider would
     Send(send::Args),
     /// Say whether a captured request verifies, and if not, why
@@ -87,6 +101,15 @@ enum Command {
     /// Replay many events by filter
     #[command(subcommand)]
     Replay(replay::Command),
+    /// Applications that messages are sent for
+    #[command(subcommand)]
+    Apps(apps::Command),
+    /// Where messages of an application go
+    #[command(subcommand)]
+    Endpoints(endpoints::Command),
+    /// What is published, and what became of it
+    #[command(subcommand)]
+    Messages(messages::Command),
     /// Create, list and revoke API tokens
     #[command(subcommand)]
     Token(token::Command),
@@ -124,14 +147,20 @@ pub fn main() -> ExitCode {
         }
     };
     let result = match cli.command {
+        Command::Demo(args) => demo::run(&args),
         Command::Init(args) => init::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Serve(args) => serve::run(&args),
+        Command::Echo(args) => echo::run(&args),
+        Command::Health(args) => health::run(&args),
         Command::Send(args) => send::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Events(command) => events::run(&command),
         Command::Effects(command) => effects::run(&command),
         Command::Replay(command) => replay::run(&command),
+        Command::Apps(command) => apps::run(&command),
+        Command::Endpoints(command) => endpoints::run(&command),
+        Command::Messages(command) => messages::run(&command),
         Command::Token(command) => token::run(&command),
         Command::Audit(command) => audit::run(&command),
         Command::Store(command) => store::run(&command),

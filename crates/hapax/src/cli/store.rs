@@ -20,11 +20,13 @@ pub(super) const STORE: Noun = Noun {
     many: "store",
 };
 
-/// Upkeep of the store: migrate, back up, prune, stats
+/// Upkeep of the store: migrate, back up, restore, prune, stats
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Command {
     /// Bring the store to the shape that this version needs, while no server runs
     Migrate(MigrateArgs),
+    /// Say that a PostgreSQL database was brought back to an earlier time, while no server runs
+    Restored(RestoredArgs),
     /// Write a consistent copy of an SQLite store into a new file
     Backup(BackupArgs),
     /// Delete what has expired now instead of within a quarter of an hour
@@ -40,6 +42,23 @@ pub(super) struct MigrateArgs {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// The store, e.g. sqlite:hapax.db [default: $HAPAX_STORE, then the config's]
+    #[arg(long, value_name = "STORE")]
+    store: Option<String>,
+    /// Write JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Say that a PostgreSQL database was brought back to an earlier time, while no server runs
+///
+/// A database that was restored from a dump, and a copy of an SQLite store, are noticed by themselves. A snapshot of the disk and recovery to a
+/// point in time are not. From then on nothing that is unfinished is trusted: it may have been sent since.
+#[derive(Debug, clap::Args)]
+pub(super) struct RestoredArgs {
+    /// The config file that names the store [default: $HAPAX_CONFIG, then hapax.toml if there is one]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The store, e.g. postgres://localhost/hapax [default: $HAPAX_STORE, then the config's]
     #[arg(long, value_name = "STORE")]
     store: Option<String>,
     /// Write JSON
@@ -92,6 +111,15 @@ pub(super) fn run(command: &Command) -> Result<Exit, Failure> {
             match args.json {
                 true => output::json(&migrated)?,
                 false => output::data(&store_direct::sentence(&migrated))?,
+            }
+        }
+        Command::Restored(args) => {
+            let ambiguous = store_direct::restored(args.config.as_deref(), args.store.as_deref())?;
+            match args.json {
+                true => output::json(&json!({ "ambiguous": ambiguous }))?,
+                false => output::data(&format!(
+                    "{ambiguous} unfinished effects are ambiguous from now on; those that may not be repeated wait for a person"
+                ))?,
             }
         }
         Command::Backup(args) => backup(args)?,

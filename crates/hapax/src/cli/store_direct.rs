@@ -18,11 +18,28 @@ use crate::operate::upkeep::Upkeep;
 /// How often a copy that is being written is looked at.
 const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(200);
 
+/// The store that is named, or the config's.
+fn named(config: Option<&Path>, store: Option<&str>) -> Result<StoreTarget, Failure> {
+    match store {
+        Some(store) => target(store),
+        None => Ok(config::load(config, &Overrides::default())?.config.store),
+    }
+}
+
+/// Takes note that a database was brought back; says how many effects are ambiguous because of it.
+pub(super) fn restored(config: Option<&Path>, store: Option<&str>) -> Result<u64, Failure> {
+    match named(config, store)? {
+        StoreTarget::Postgres(url) => with_runtime(serve::restored(&url)),
+        StoreTarget::Sqlite(_) => {
+            let text = "a restored SQLite store is noticed by itself";
+            let help = "put the copy where the store was, and start";
+            Err(Failure::new(Exit::Failed, "H0414", text, help))
+        }
+    }
+}
+
 pub(super) fn migrate(config: Option<&Path>, store: Option<&str>) -> Result<Value, Failure> {
-    let target = match store {
-        Some(store) => target(store)?,
-        None => config::load(config, &Overrides::default())?.config.store,
-    };
+    let target = named(config, store)?;
     let migrated = match &target {
         StoreTarget::Sqlite(path) => SqliteStore::migrate(path).map_err(|error| failed(&error)),
         StoreTarget::Postgres(url) => with_runtime(serve::migrate(url)),

@@ -28,6 +28,12 @@ pub trait Environment {
     /// # Errors
     /// If it cannot be read, is larger than [`FILE_BYTES_MAX`] or is not text.
     fn file(&self, path: &Path) -> io::Result<String>;
+
+    /// The bytes of a file; a relative path starts at the config file's folder.
+    ///
+    /// # Errors
+    /// If it cannot be read or is larger than [`FILE_BYTES_MAX`].
+    fn bytes(&self, path: &Path) -> io::Result<Vec<u8>>;
 }
 
 /// The process's environment and the machine's files.
@@ -59,16 +65,25 @@ impl Environment for System {
         let file = File::open(self.folder.join(path))?;
         read_text(file, FILE_BYTES_MAX)
     }
+
+    fn bytes(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let file = File::open(self.folder.join(path))?;
+        read_bytes(file, FILE_BYTES_MAX)
+    }
 }
 
 /// Reads a file of at most `bytes_max` bytes as text.
 pub(super) fn read_text(file: File, bytes_max: u64) -> io::Result<String> {
+    String::from_utf8(read_bytes(file, bytes_max)?)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
+}
+
+fn read_bytes(file: File, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(bytes_max + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > bytes_max {
         let message = format!("it is larger than {bytes_max} bytes");
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }
-    String::from_utf8(bytes)
-        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
+    Ok(bytes)
 }

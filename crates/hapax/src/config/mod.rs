@@ -2,7 +2,8 @@
 //!
 //! - [`load()`] and [`parse`]: the way in
 //! - `raw`, `table`, `spec`: what is written, field by field
-//! - `resolve`, `source`, `trust`, [`effect`], [`guard`], `alerts`: what it means
+//! - `resolve`, `source`, `trust`, [`effect`], [`guard`], `alerts`, `outbox`, `portal`: what it
+//!   means
 //! - `scan`, `excerpt`, [`Problem`]: what is wrong with it, where, and what to do
 //! - [`Environment`]: variables and files that it points at
 //!
@@ -15,6 +16,8 @@ mod environment;
 mod excerpt;
 pub mod guard;
 mod load;
+mod outbox;
+mod portal;
 mod problem;
 mod raw;
 mod resolve;
@@ -34,6 +37,8 @@ pub use effect::{
 pub use environment::{Environment, FILE_BYTES_MAX, System, Variable};
 pub use guard::{CallerConfig, GuardConfig, HostRule, JwtConfig};
 pub use load::{FILE_DEFAULT, Loaded, Overrides, load, load_file, load_source, parse};
+pub use outbox::OutboxConfig;
+pub use portal::{Logo, PortalConfig};
 pub use problem::{Excerpt, Place, Problem, Problems, Severity};
 pub use resolve::store_target;
 pub use resolved::{Config, Limits, ProviderId, SourceConfig, StoreTarget};

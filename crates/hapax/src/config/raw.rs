@@ -5,12 +5,11 @@ use toml::de::DeTable;
 use super::alerts::{self, RawAlerts};
 use super::effect::raw::{self as effect, RawEffect, RawOrder, RawReconcile};
 use super::guard::raw::{self as guard, RawGuard};
+use super::outbox::{self, RawOutbox};
+use super::portal::{self, RawPortal};
 use super::scan::{At, Scan, Text};
 use super::spec::{self, RawVerify};
 use super::table::{Number, Table, Texts, has_userinfo};
-
-/// Tables and fields of the format that this version does not know yet, with their form in the file.
-const LATER_TOP: [(&str, &str); 1] = [("outbox", "[outbox]")];
 
 /// How much of a file is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +30,8 @@ pub(super) struct Raw {
     pub(super) vault_key: Option<Text>,
     pub(super) limits: RawLimits,
     pub(super) alerts: Option<RawAlerts>,
+    pub(super) outbox: Option<RawOutbox>,
+    pub(super) portal: Option<RawPortal>,
     pub(super) sources: Vec<RawSource>,
     /// The names of all sources, wanted or not.
     pub(super) source_names: Vec<String>,
@@ -94,8 +95,19 @@ pub(super) fn read(scan: &Scan<'_>, table: DeTable<'_>, scope: Scope<'_>) -> Raw
             .map(limits)
             .unwrap_or_default();
         raw.alerts = top.table("alerts", "[alerts]").map(alerts::read);
+        raw.outbox = top.table("outbox", "[outbox]").map(outbox::read);
+        raw.portal = top.table("portal", "[portal]").map(portal::read);
     } else {
-        for name in ["listen", "store", "admin", "vault_key", "limits", "alerts"] {
+        for name in [
+            "listen",
+            "store",
+            "admin",
+            "vault_key",
+            "limits",
+            "alerts",
+            "outbox",
+            "portal",
+        ] {
             top.value(name);
         }
     }
@@ -129,7 +141,7 @@ pub(super) fn read(scan: &Scan<'_>, table: DeTable<'_>, scope: Scope<'_>) -> Raw
             top.value("guard");
         }
     }
-    top.finish(&LATER_TOP);
+    top.finish(&[]);
     raw
 }
 

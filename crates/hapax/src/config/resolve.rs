@@ -12,7 +12,7 @@ use super::raw::{Raw, RawLimits, RawSource};
 use super::resolved::{Config, Limits, StoreTarget};
 use super::scan::{At, Scan, Text};
 use super::table::Number;
-use super::{alerts, effect, guard, size, source};
+use super::{alerts, effect, guard, outbox, portal, size, source};
 use crate::secrets::VaultKeys;
 
 /// Where the server listens unless told: only this machine can reach it.
@@ -49,6 +49,8 @@ pub(super) fn config(scan: &Scan<'_>, raw: Raw, overlay: Overlay) -> Option<Conf
     let limits = limits(scan, &raw.limits);
     let guards = guard::guards(scan, &raw.guards);
     let alerts = alerts::resolve(scan, raw.alerts.as_ref());
+    let outbox = outbox::resolve(scan, raw.outbox.as_ref());
+    let portal = portal::resolve(scan, raw.portal.as_ref());
     unique_names(scan, &raw.sources);
     let known_url = public_url.as_ref().map(Option::as_deref);
     let names = raw.sources.iter().map(|source| source.name.as_ref());
@@ -80,6 +82,8 @@ pub(super) fn config(scan: &Scan<'_>, raw: Raw, overlay: Overlay) -> Option<Conf
         guards: guards?,
         limits: limits?,
         alerts: alerts?,
+        outbox: outbox?,
+        portal: portal?,
     })
 }
 

@@ -12,6 +12,8 @@ use hapax_verify::{Secret, Verifier};
 use super::alerts::AlertsConfig;
 use super::effect::{EffectConfig, OnDuplicateOfFailed, OrderConfig, ReconcileConfig};
 use super::guard::GuardConfig;
+use super::outbox::OutboxConfig;
+use super::portal::PortalConfig;
 use crate::secrets::VaultKeys;
 
 /// All of `hapax.toml`.
@@ -37,6 +39,10 @@ pub struct Config {
     pub limits: Limits,
     /// How often somebody looks whether somebody should look, and where that is told.
     pub alerts: AlertsConfig,
+    /// Where endpoints may be, and when deliveries are tried again.
+    pub outbox: OutboxConfig,
+    /// What consumers see their pages under.
+    pub portal: PortalConfig,
 }
 
 impl Config {

@@ -177,13 +177,23 @@ impl<'e> Scan<'e> {
                 }
                 Some(text)
             }
-            Err(error) => {
-                let text = format!("the file `{path}` cannot be read: {error}");
-                let remedy = "a relative path starts at the folder of the config file";
-                self.error("H0107", at, text, remedy);
-                None
-            }
+            Err(error) => self.unreadable(path, at, &error),
         }
+    }
+
+    /// The bytes of a file.
+    pub(super) fn bytes(&self, path: &str, at: &At) -> Option<Vec<u8>> {
+        match self.environment.bytes(Path::new(path)) {
+            Ok(bytes) => Some(bytes),
+            Err(error) => self.unreadable(path, at, &error),
+        }
+    }
+
+    fn unreadable<T>(&self, path: &str, at: &At, error: &std::io::Error) -> Option<T> {
+        let text = format!("the file `{path}` cannot be read: {error}");
+        let remedy = "a relative path starts at the folder of the config file";
+        self.error("H0107", at, text, remedy);
+        None
     }
 
     /// Everything that was found, in the order of the file.

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use hapax_ledger::effect::Repeat;
 use hapax_ledger::time::Time;
-use hapax_store::nouns::{Arrival, Born, NewEvent, Parcel, Receipt, Receipted};
+use hapax_store::nouns::{About, Arrival, Born, NewEvent, NewMessage, Parcel, Receipt, Receipted};
 
 use super::dispatcher::{Dispatcher, Shared, lock};
 use super::job::Job;
@@ -48,7 +48,29 @@ impl Dispatcher {
         let events = arrival
             .events
             .iter_mut()
-            .map(|event| shared.promise_event(event, &source, at, now));
+            .map(|event| shared.promise_event(event, None, &source, at, now));
+        Promises {
+            events: events.collect(),
+            shared: shared.clone(),
+            asked: now,
+        }
+    }
+
+    /// The same for a message. One that gets a number is not born claimed: the number is given by the commit, and goes along.
+    pub fn promise_message(&self, message: &mut NewMessage) -> Promises {
+        let shared = &self.shared;
+        let now = clock::tick();
+        let (source, at) = (message.arrival.source.clone(), message.arrival.at);
+        let about = &message.about;
+        let numbered = about.numbered_by().is_some();
+        let events = message
+            .arrival
+            .events
+            .iter_mut()
+            .map(|event| match numbered {
+                true => unpromised(event),
+                false => shared.promise_event(event, Some(about), &source, at, now),
+            });
         Promises {
             events: events.collect(),
             shared: shared.clone(),
@@ -61,6 +83,7 @@ impl Shared {
     fn promise_event(
         &self,
         event: &mut NewEvent,
+        about: Option<&About>,
         source: &Arc<str>,
         at: Time,
         now: Instant,
@@ -91,20 +114,35 @@ impl Shared {
         }
         let any = effects.iter().any(|effect| effect.slot == Slot::Promised);
         PromisedEvent {
-            parcel: any.then(|| Arc::new(parcel(event, source, at))),
+            parcel: any.then(|| Arc::new(parcel(event, about, source, at))),
             effects,
         }
     }
 }
 
-fn parcel(event: &NewEvent, source: &Arc<str>, at: Time) -> Parcel {
+/// Nothing goes out from memory; the lanes hear of it after the commit.
+fn unpromised(event: &NewEvent) -> PromisedEvent {
+    let effects = event.effects.iter().map(|effect| PromisedEffect {
+        lane: effect.lane.clone(),
+        not_before: effect.not_before,
+        slot: Slot::None,
+    });
+    PromisedEvent {
+        parcel: None,
+        effects: effects.collect(),
+    }
+}
+
+fn parcel(event: &NewEvent, about: Option<&About>, source: &Arc<str>, at: Time) -> Parcel {
     Parcel {
         source: source.clone(),
         event_type: event.event_type.clone(),
         key: event.key.clone(),
+        object_id: event.object_id.clone(),
         received_at: at,
         content_type: event.content_type.clone(),
         body: event.body.clone(),
+        about: about.cloned(),
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use hapax_ledger::effect::SkipReason;
 use hapax_ledger::outcome::{Evidence, Lost, NotSent, Outcome, classify};
 use hapax_ledger::time::Span;
 use hapax_ledger::transition::Did;
@@ -14,13 +15,16 @@ use hapax_store::StoreError;
 use hapax_store::nouns::{Advanced, Move, Moved, Review, Said, Settlement};
 
 use super::ask;
+use super::delivery;
+use super::directory::{Found, Settled};
 use super::dispatcher::{Shared, lock};
 use super::job::Job;
 use super::lanes::Finished;
+use super::log::about;
 use super::request::{self, EffectPart, EffectRequest, EventPart};
 use super::sender::Sent;
 use super::shards::Hold;
-use super::target::Target;
+use super::target::{EffectTarget, Target, Way};
 use crate::config::BodyForm;
 use crate::{clock, entropy};
 
@@ -28,13 +32,15 @@ use crate::{clock, entropy};
 const ASKED: &str = "H0222";
 /// A claim without a target goes back for so long: the config may name it again at any time.
 const NO_TARGET_WAIT: Span = Span::from_secs(60);
+/// A claim whose endpoint could not be asked for goes back for so long: the store is busy or away.
+const UNKNOWN_WAIT: Span = Span::from_secs(1);
 /// Pauses between tries to settle while the store cannot be reached.
 const SETTLE_PAUSE_MIN: Duration = Duration::from_millis(50);
 /// The longest of them.
 const SETTLE_PAUSE_MAX: Duration = Duration::from_secs(2);
 
 /// May it be sent?
-enum Ready {
+pub(super) enum Ready {
     /// Yes: the start is durable.
     Go,
     /// It ends here, with this.
@@ -51,10 +57,16 @@ impl Shared {
             lane,
             how: Finished::NotSent,
         };
-        let target = self.targets.load().get(&job.effect.name).cloned();
-        match target {
-            Some(target) => self.carry_to(&target, job, slot).await,
-            None => self.give_back(&job, NO_TARGET_WAIT).await,
+        match self.find_out(&job).await {
+            Ok(Found::Target(target)) => self.carry_to(&target, job, slot).await,
+            Ok(Found::Closed(reason)) => self.skip(&job, reason).await,
+            // Nobody has heard of it since it was planned.
+            Ok(Found::Unknown) => self.skip(&job, SkipReason::EndpointDeleted).await,
+            Ok(Found::Nobody | Found::Unready) => self.give_back(&job, NO_TARGET_WAIT).await,
+            Err(error) => {
+                about!(warn, job, %error, "its endpoint could not be asked for");
+                self.give_back(&job, UNKNOWN_WAIT).await;
+            }
         }
     }
 
@@ -66,7 +78,7 @@ impl Shared {
             Ok(Ready::Not) => return,
             Err(error) => {
                 // Nothing has left. If the start is durable after all, the claim's end makes it known.
-                tracing::warn!(%error, effect = %job.effect.id, "an attempt could not be started");
+                about!(warn, job, %error, "an attempt could not be started");
                 return;
             }
         };
@@ -82,7 +94,7 @@ impl Shared {
         if job.effect.record.started {
             return self.still_ours(target, job).await;
         }
-        let current = target.effect.rule.repeat;
+        let current = target.repeat();
         if job.effect.record.repeat.stricter(current) != job.effect.record.repeat {
             match self.advance(job, Move::Tighten(current)).await?.moved {
                 Moved::Done(change) if change.did == Did::Tightened => {
@@ -102,6 +114,12 @@ impl Shared {
         let start = Move::Start(job.snapshot.clone());
         // Never closed, so there is always a place in the end.
         let place = self.starts.acquire().await;
+        // It may have waited for its place longer than its claim holds. Asking the store, which would refuse it, keeps those waiting
+        // that could still start; where there are many, all of them, for good.
+        if job.held_until <= clock::tick() {
+            tracing::debug!(effect = %job.effect.id, "its claim ran out before it could start");
+            return Ok(Ready::Not);
+        }
         let started = self.advance(job, start).await?.moved;
         drop(place);
         match started {
@@ -135,12 +153,12 @@ impl Shared {
         Ok(extended)
     }
 
-    fn not_started(&self, job: &Job, moved: &Moved) -> Ready {
+    pub(super) fn not_started(&self, job: &Job, moved: &Moved) -> Ready {
         let effect = &job.effect;
         match moved {
             Moved::Stale(_) => {
                 self.metrics.effects.settled(&effect.lane, "skipped", None);
-                tracing::info!(effect = %effect.id, name = %effect.name, key = %effect.key, "stale: something newer was sent");
+                about!(info, job, "stale: something newer was sent");
             }
             Moved::Done(change) if change.did == Did::Uncertain => {
                 self.metrics
@@ -149,19 +167,25 @@ impl Shared {
                 self.ask_probe(effect);
             }
             Moved::Review(_) | Moved::Done(_) | Moved::Waits(_) => {
-                tracing::info!(effect = %effect.id, name = %effect.name, key = %effect.key, ?moved, "not sent for now");
+                about!(info, job, ?moved, "not sent for now");
             }
             Moved::Refused(rejected) => {
-                tracing::warn!(effect = %effect.id, %rejected, "the claim is not ours any more");
+                about!(warn, job, %rejected, "the claim is not ours any more");
             }
-            Moved::NoEffect => tracing::warn!(effect = %effect.id, "the effect is gone"),
+            Moved::NoEffect => about!(warn, job, "the effect is gone"),
         }
         Ready::Not
     }
 
     /// Sends, and keeps the lease alive as long as that takes.
     async fn send(&self, target: &Target, job: &mut Job) -> Sent {
-        let outgoing = request::build(parts(target, job));
+        let outgoing = match &target.way {
+            Way::Effect(to) => request::build(parts(target, to, job)),
+            Way::Endpoint(to) => {
+                let (event, now) = (job.effect.event, clock::now());
+                delivery::build(target, to, event, &job.parcel, now)
+            }
+        };
         let mut sending = std::pin::pin!(self.sender.send(outgoing));
         let beat = self.lease_length() / 3;
         loop {
@@ -190,7 +214,7 @@ impl Shared {
         let next = job
             .effect
             .record
-            .next_after(sent.outcome, &target.effect.retry, jitter);
+            .next_after(sent.outcome, &target.retry(&job.parcel), jitter);
         let (outcome, error) = (sent.outcome, sent.error.clone());
         let settlement = Settlement {
             outcome,
@@ -202,10 +226,20 @@ impl Shared {
             match self.advance(job, Move::Settle(settlement.clone())).await {
                 Ok(advanced) => {
                     self.settled(target, job, outcome, error.as_deref(), &advanced.moved);
+                    if let (Way::Endpoint(_), Moved::Done(change)) = (&target.way, &advanced.moved)
+                    {
+                        let effect = &job.effect;
+                        let settled = Settled {
+                            effect,
+                            outcome,
+                            change,
+                        };
+                        self.directory.settled(settled).await;
+                    }
                     return;
                 }
                 Err(error) => {
-                    tracing::warn!(%error, effect = %job.effect.id, "an attempt could not be settled; trying again");
+                    about!(warn, job, %error, "an attempt could not be settled; trying again");
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(SETTLE_PAUSE_MAX);
                 }
@@ -215,10 +249,11 @@ impl Shared {
 
     /// A claim that was born started and cannot be sent.
     pub(super) async fn not_sent(&self, job: Job) {
-        let target = self.targets.load().get(&job.effect.name).cloned();
-        let Some(target) = target else {
+        let target = match self.find(&job.effect.name) {
+            Found::Target(target) => target,
+            Found::Closed(reason) => return self.skip(&job, reason).await,
             // Its lease ends, and it is seen waiting for a target.
-            return;
+            Found::Unknown | Found::Unready | Found::Nobody => return,
         };
         let sent = Sent {
             outcome: Outcome::NotSent {
@@ -234,19 +269,16 @@ impl Shared {
     /// Gives an unstarted claim back.
     pub(super) async fn give_back(&self, job: &Job, wait: Span) {
         match self.advance(job, Move::Release(wait)).await {
-            Ok(_) if wait == Span::ZERO => {
-                let due = self.drift.theirs(clock::tick());
-                self.hear([(job.effect.lane.clone(), due)]);
-            }
+            Ok(_) if wait == Span::ZERO => self.give_notice(&job.effect.lane),
             Ok(_) => {}
             Err(error) => {
-                tracing::debug!(%error, effect = %job.effect.id, "a claim could not be given back; its lease ends");
+                about!(debug, job, %error, "a claim could not be given back; its lease ends");
             }
         }
     }
 
     /// Moves an effect, and passes on what that set free.
-    async fn advance(&self, job: &Job, what: Move) -> Result<Advanced, StoreError> {
+    pub(super) async fn advance(&self, job: &Job, what: Move) -> Result<Advanced, StoreError> {
         let (id, fence) = (job.effect.id, job.effect.record.fence);
         let advanced = self.store.advance(id, fence, what).await?;
         self.opened(&advanced);
@@ -272,7 +304,10 @@ impl Shared {
             .is_some_and(|order| order.snapshot);
         let frozen = job.snapshot.is_some()
             && job.effect.record.repeat != hapax_ledger::effect::Repeat::Converges;
-        let Some(reconcile) = target.reconcile.as_ref().filter(|_| wanted && !frozen) else {
+        let Way::Effect(to) = &target.way else {
+            return Snapshot::Here;
+        };
+        let Some(reconcile) = to.reconcile.as_ref().filter(|_| wanted && !frozen) else {
             return Snapshot::Here;
         };
         let (body, released) = (&job.parcel.body, job.effect.released);
@@ -284,7 +319,7 @@ impl Shared {
             Err(error) => Err(error.to_string()),
         };
         match fetched {
-            Ok(snapshot) if !released && target.effect.review_with_snapshot(body, &snapshot) => {
+            Ok(snapshot) if !released && to.effect.review_with_snapshot(body, &snapshot) => {
                 Snapshot::Review(Review {
                     code: ASKED.into(),
                     message: format!(
@@ -357,15 +392,15 @@ fn said(sent: Sent) -> Said {
     }
 }
 
-fn parts<'a>(target: &'a Target, job: &'a Job) -> EffectRequest<'a> {
+fn parts<'a>(target: &'a Target, to: &'a EffectTarget, job: &'a Job) -> EffectRequest<'a> {
     let (effect, parcel) = (&job.effect, &job.parcel);
     EffectRequest {
-        url: target.effect.url.uri().clone(),
+        url: to.effect.url.uri().clone(),
         timeout: target.timeout,
-        headers: &target.effect.headers,
-        signer: target.signer.as_ref(),
+        headers: &to.effect.headers,
+        signer: to.signer.as_ref(),
         secrets: target.secrets.clone(),
-        body_mode: match target.effect.body {
+        body_mode: match to.effect.body {
             BodyForm::Raw => request::BodyMode::Raw,
             BodyForm::Envelope => request::BodyMode::Envelope,
         },

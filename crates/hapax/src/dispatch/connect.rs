@@ -20,24 +20,39 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tower_service::Service;
 
+use super::gate::Rules;
 use super::resolve::Remembering;
 
 /// How many addresses of a host are tried: both families, and one that is down in each.
 const ADDRESSES_MAX: usize = 4;
 
 /// Where a request may go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// To any address: the operator wrote the URL.
     Anywhere,
+    /// Where the gate lets a URL lead that a consumer wrote.
+    Consumer(Arc<Rules>),
 }
 
 impl Reach {
-    /// May a connection be opened to this address? Asked of every address, whether it was written in the URL, resolved
-    /// or remembered, and of nothing else: a name proves nothing about where it leads.
-    fn allows(self, _address: IpAddr) -> bool {
+    /// May connections be opened to these addresses of one host, at this port? Asked of every address, whether it was written in the
+    /// URL, resolved or remembered, and of nothing else: a name proves nothing about where it leads.
+    fn vet(&self, addresses: &[IpAddr], port: u16) -> Result<(), Unconnected> {
+        let judged = match self {
+            Reach::Anywhere => Ok(()),
+            Reach::Consumer(rules) => rules.port(port).and_then(|()| rules.vet(addresses)),
+        };
+        judged.map_err(|refused| Unconnected::new(NotSent::Blocked, refused.to_string()))
+    }
+
+    /// Is the connection where it was meant to go? Whatever changes that on the way is not for us to trust (G5).
+    fn trusts(&self, stream: &TcpStream, address: IpAddr, port: u16) -> bool {
         match self {
             Reach::Anywhere => true,
+            Reach::Consumer(_) => stream
+                .peer_addr()
+                .is_ok_and(|peer| (peer.ip(), peer.port()) == (address, port)),
         }
     }
 }
@@ -78,13 +93,7 @@ impl Tcp {
             _ => 80,
         });
         let mut addresses = self.addresses(host).await?;
-        addresses.retain(|address| self.reach.allows(*address));
-        if addresses.is_empty() {
-            return Err(Unconnected::new(
-                NotSent::Blocked,
-                format!("the addresses of {host} are not allowed"),
-            ));
-        }
+        self.reach.vet(&addresses, port)?;
         addresses.truncate(ADDRESSES_MAX);
         let opened = self.first_of(&addresses, port).await;
         if opened.is_err() {
@@ -115,7 +124,8 @@ impl Tcp {
         let mut failed = Unconnected::new(NotSent::Refused, "no address");
         for address in addresses {
             failed = match timeout(share, dial(SocketAddr::new(*address, port))).await {
-                Ok(Ok(stream)) => return Ok(stream),
+                Ok(Ok(stream)) if self.reach.trusts(&stream, *address, port) => return Ok(stream),
+                Ok(Ok(_)) => Unconnected::new(NotSent::Blocked, "connected to another address"),
                 Ok(Err(error)) => unconnected(&error),
                 Err(_) => no_connection_within(share),
             };
@@ -126,7 +136,7 @@ impl Tcp {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "the one door outwards, behind `Reach::allows`"
+    reason = "the one door outwards, behind `Reach::vet`"
 )]
 async fn dial(address: SocketAddr) -> io::Result<TcpStream> {
     let stream = TcpStream::connect(address).await?;

@@ -17,6 +17,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinSet;
 
 use super::ask;
+use super::directory::{Directory, Found};
 use super::drift::Drift;
 use super::lane::Caps;
 use super::lanes::{Lanes, Standing};
@@ -34,6 +35,19 @@ const DRAIN_WAIT: Duration = Duration::from_secs(15);
 /// settlements of those that are well.
 const STARTS_MAX: usize = 256;
 
+/// How much of what is only skipped is claimed at a time.
+const SKIPPING: Caps = Caps {
+    concurrency: 8,
+    rate: None,
+};
+
+/// How much may be done in a lane, and where it is.
+struct Allowed {
+    caps: Caps,
+    shard: u16,
+    timeout: Duration,
+}
+
 /// What a dispatcher is made of.
 pub struct Parts {
     /// Where the ledger is kept.
@@ -42,6 +56,8 @@ pub struct Parts {
     pub sender: Sender,
     /// Where effects go.
     pub targets: Targets,
+    /// Where deliveries go.
+    pub directory: Arc<dyn Directory>,
     /// What is counted.
     pub metrics: Arc<Metrics>,
     /// This process, as others see it: a name that no other start of any process has.
@@ -60,6 +76,7 @@ pub(super) struct Shared {
     pub(super) store: Arc<dyn Store>,
     pub(super) sender: Sender,
     pub(super) targets: ArcSwap<Targets>,
+    pub(super) directory: Arc<dyn Directory>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) node: Arc<str>,
     pub(super) lease: Span,
@@ -94,6 +111,7 @@ impl Dispatcher {
             store: parts.store,
             sender: parts.sender,
             targets: ArcSwap::from_pointee(parts.targets),
+            directory: parts.directory,
             metrics: parts.metrics,
             node: parts.node,
             lease: parts.lease,
@@ -170,17 +188,21 @@ impl Dispatcher {
 impl Shared {
     /// May this node send in a lane, and how much?
     pub(super) fn standing(&self, lane: &str, now: Instant) -> Standing {
-        let targets = self.targets.load();
-        let Some(target) = targets.get(lane) else {
+        let Some(Allowed {
+            caps,
+            shard,
+            timeout,
+        }) = self.allowed(lane)
+        else {
             return Standing::NotOurs;
         };
         // Nothing is started that may still be under way when another node takes over: its requests and ours would be more than
         // the cap (G6). What takes longer is stopped in time; see `attempt`.
-        let needed = target.timeout.min(self.lease_length() / 2);
-        match lock(&self.shards).hold(target.shard, now + needed) {
-            Hold::Ours if self.closing.load(Ordering::Relaxed) => Standing::Closing(target.caps),
-            Hold::Ours => Standing::Ours(target.caps),
-            Hold::Closing => Standing::Closing(target.caps),
+        let needed = timeout.min(self.lease_length() / 2);
+        match lock(&self.shards).hold(shard, now + needed) {
+            Hold::Ours if self.closing.load(Ordering::Relaxed) => Standing::Closing(caps),
+            Hold::Ours => Standing::Ours(caps),
+            Hold::Closing => Standing::Closing(caps),
             Hold::NotOurs => {
                 // Whatever was known or heard of the lane is forgotten now. If only a beat is late and the shard stays ours, nobody
                 // else looks after it.
@@ -191,7 +213,32 @@ impl Shared {
     }
 
     pub(super) fn caps(&self, lane: &str) -> Option<Caps> {
-        self.targets.load().get(lane).map(|target| target.caps)
+        self.allowed(lane).map(|allowed| allowed.caps)
+    }
+
+    /// What is known of a lane. The config's word comes first.
+    pub(super) fn find(&self, lane: &str) -> Found {
+        match self.targets.load().get(lane) {
+            Some(target) => Found::Target(target.clone()),
+            None => self.directory.find(lane),
+        }
+    }
+
+    fn allowed(&self, lane: &str) -> Option<Allowed> {
+        match self.find(lane) {
+            Found::Target(target) => Some(Allowed {
+                caps: target.caps,
+                shard: target.shard,
+                timeout: target.timeout,
+            }),
+            // What is claimed from it is skipped, or found out about: no request.
+            Found::Closed(_) | Found::Unknown | Found::Unready => Some(Allowed {
+                caps: SKIPPING,
+                shard: lane_shard(lane, self.store.shards()),
+                timeout: Duration::ZERO,
+            }),
+            Found::Nobody => None,
+        }
     }
 
     /// Something in these lanes can be claimed from a time on. Lanes of other nodes: they are told.

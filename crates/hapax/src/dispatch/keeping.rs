@@ -73,6 +73,9 @@ impl Shared {
             (shards.all(), shards.has_company())
         };
         self.rescue(&held).await?;
+        if company {
+            self.directory.refresh().await?;
+        }
         unlooked.retain(|shard| held.contains(shard));
         if !unlooked.is_empty() {
             for shard in unlooked.iter() {

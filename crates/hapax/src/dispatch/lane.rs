@@ -100,9 +100,11 @@ impl Lane {
         self.in_flight + self.settling > 0
     }
 
-    /// Nothing in memory, nothing known to be due, and no trouble to remember.
-    pub fn is_forgettable(&self) -> bool {
-        self.is_idle() && self.due.is_none() && self.breaker.is_closed()
+    /// From when on nothing is lost with it: there is nothing in memory, nothing known to be due, no trouble to remember, and what was
+    /// sent lately does not count any more. A lane that was forgotten before would begin with a full second's worth.
+    pub fn forgettable_at(&self, now: Instant) -> Option<Instant> {
+        let empty = self.is_idle() && self.due.is_none() && self.breaker.is_closed();
+        empty.then(|| self.rate.as_ref().map_or(now, Rate::full_at))
     }
 
     fn in_memory(&self) -> u32 {

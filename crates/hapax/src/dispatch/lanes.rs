@@ -180,17 +180,20 @@ impl Lanes {
         let Some(lane) = self.lanes.get(name) else {
             return;
         };
-        match lane.next_look(now) {
-            Some(at) if at <= now => self.list(name),
-            Some(at) => {
-                self.timer_of.insert(name.clone(), at);
-                self.timers.insert((at, name.clone()));
-            }
-            None if lane.is_forgettable() && !self.listed.contains(name) => {
+        match (lane.next_look(now), lane.forgettable_at(now)) {
+            (Some(at), _) if at <= now => self.list(name),
+            (Some(at), _) => self.set_timer(name, at),
+            (None, Some(at)) if at > now => self.set_timer(name, at),
+            (None, Some(_)) if !self.listed.contains(name) => {
                 self.lanes.remove(name);
             }
-            None => {}
+            (None, _) => {}
         }
+    }
+
+    fn set_timer(&mut self, name: &Arc<str>, at: Instant) {
+        self.timer_of.insert(name.clone(), at);
+        self.timers.insert((at, name.clone()));
     }
 
     /// Looks at a lane with the next step.

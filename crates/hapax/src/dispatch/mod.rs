@@ -3,13 +3,15 @@
 //! From the outside in:
 //! - [`dispatcher`]: what the doors tell it, and its loops: `keeping` (this node among others), `claim` (lanes), `probe`
 //! - [`accept`]: effects that are born claimed in the accept commit and go out from memory
-//! - `attempt`: one attempt from claim to settlement; `settled` says what came of it
+//! - `attempt`: one attempt from claim to settlement; `settled` says what came of it; `skip`: claims that are not carried out
 //! - [`lanes`], [`lane`], [`breaker`], [`rate`], [`shards`]: who may send how much, decided without a clock or I/O of their own
-//! - [`target`]: where effects go, by the current config; [`job`]: a claim with all it needs; `drift`: the store's clock
+//! - [`target`]: where effects go, by the current config; [`directory`]: and by those who keep endpoints; [`job`]: a claim with all it needs; `drift`: the store's clock
 //! - [`request`]: what an effect's request looks like; [`envelope`] and [`signer`] make its body and its signature
+//! - [`delivery`]: what a delivery to an endpoint looks like; [`signature`] signs it
 //! - [`ask`]: questions to the operator's own services: was it applied, and what is the state now
 //! - [`sender`]: sends one request and says what became of it, within one deadline
 //! - [`connect`] and [`resolve`]: where a request may go, and how it gets there
+//! - [`gate`]: where a URL that a consumer wrote may lead
 //! - [`answer`]: what is kept of an answer; `redact` keeps secrets out of it
 //! - `failure`: what an error proves: certainly nothing sent, or nobody knows
 
@@ -20,14 +22,18 @@ mod attempt;
 pub mod breaker;
 mod claim;
 pub mod connect;
+pub mod delivery;
+pub mod directory;
 pub mod dispatcher;
 mod drift;
 pub mod envelope;
 pub(crate) mod failure;
+pub mod gate;
 pub mod job;
 mod keeping;
 pub mod lane;
 pub mod lanes;
+mod log;
 mod probe;
 pub mod rate;
 mod redact;
@@ -36,7 +42,9 @@ pub mod resolve;
 pub mod sender;
 mod settled;
 pub mod shards;
+pub mod signature;
 pub mod signer;
+mod skip;
 pub mod target;
 
 pub use dispatcher::{Dispatcher, Parts};

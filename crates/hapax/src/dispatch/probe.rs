@@ -85,7 +85,8 @@ impl Shared {
         // speaks for it.
         let has_probe = targets
             .get(&effect.lane)
-            .is_some_and(|target| target.effect.probe.is_some());
+            .and_then(|target| target.effect())
+            .is_some_and(|effect| effect.probe.is_some());
         if has_probe {
             let question = Question {
                 key: effect.key.clone(),
@@ -154,9 +155,10 @@ impl Shared {
     }
 
     async fn ask(&self, target: &Target, key: &str) -> ProbeAnswer {
-        match target.effect.probe_url(key) {
-            Some(url) => {
-                let get = ask::get(url, target.effect.headers.clone(), PROBE_TIMEOUT);
+        let effect = target.effect();
+        match effect.and_then(|effect| Some((effect, effect.probe_url(key)?))) {
+            Some((effect, url)) => {
+                let get = ask::get(url, effect.headers.clone(), PROBE_TIMEOUT);
                 ask::probe_answer(&self.sender.send(get).await)
             }
             None => ProbeAnswer::NoAnswer("its key fits no URL".to_owned()),

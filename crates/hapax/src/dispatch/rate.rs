@@ -41,6 +41,12 @@ impl Rate {
         self.left = self.left.saturating_sub(ONE);
     }
 
+    /// When the bucket is full again if nothing is sent: from then on it is like a new one.
+    pub fn full_at(&self) -> Instant {
+        let missing = (u64::from(self.per_second) * ONE).saturating_sub(self.left);
+        self.counted_at + Duration::from_micros(missing.div_ceil(u64::from(self.per_second)))
+    }
+
     /// When the next send may start, if none may now.
     pub fn next(&self) -> Instant {
         let missing = ONE.saturating_sub(self.left);

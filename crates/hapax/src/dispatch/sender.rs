@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use hapax_ledger::outcome::{Lost, NotSent, Outcome};
 use hapax_verify::Secret;
@@ -14,12 +15,14 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper_util::client::legacy::{Client, connect::capture_connection};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::ClientConfig;
 use rustls::pki_types::CertificateDer;
 use tokio::time::timeout;
 
 use super::answer::{self, Excerpt, Keep};
 use super::connect::{self, Connector, Reach, length};
 use super::failure::{self, Connection, Failure};
+use super::gate::Rules;
 use super::redact;
 use super::resolve::{Remembering, Resolve, SystemResolver};
 use crate::clock;
@@ -105,6 +108,16 @@ pub struct Sender {
     /// Connections are kept per reach, so that nobody gets to an address over a connection that was opened for one
     /// with a longer reach.
     anywhere: Pool,
+    /// Those that were opened by the gate's rules, and by which. Other rules begin without connections.
+    consumers: ArcSwap<ConsumerPool>,
+    resolver: Arc<Remembering>,
+    tls: Arc<ClientConfig>,
+    connect_timeout: Duration,
+}
+
+struct ConsumerPool {
+    rules: Arc<Rules>,
+    pool: Pool,
 }
 
 impl Sender {
@@ -115,10 +128,39 @@ impl Sender {
     pub fn new(settings: Settings) -> Result<Sender, rustls::Error> {
         let resolver = Arc::new(Remembering::new(settings.resolver));
         let tls = connect::tls(settings.roots)?;
-        let connector = Connector::new(resolver, Reach::Anywhere, tls, settings.connect_timeout);
+        let time = settings.connect_timeout;
+        let reaching = |reach| pool(Connector::new(resolver.clone(), reach, tls.clone(), time));
+        let rules = Arc::<Rules>::default();
         Ok(Sender {
-            anywhere: pool(connector),
+            anywhere: reaching(Reach::Anywhere),
+            consumers: ArcSwap::from_pointee(ConsumerPool {
+                pool: reaching(Reach::Consumer(rules.clone())),
+                rules,
+            }),
+            resolver,
+            tls,
+            connect_timeout: time,
         })
+    }
+
+    /// The connections that were opened with this reach.
+    fn pool(&self, reach: &Reach) -> Pool {
+        let rules = match reach {
+            Reach::Anywhere => return self.anywhere.clone(),
+            Reach::Consumer(rules) => rules,
+        };
+        let held = self.consumers.load();
+        if Arc::ptr_eq(&held.rules, rules) || held.rules == *rules {
+            return held.pool.clone();
+        }
+        let (resolver, tls) = (self.resolver.clone(), self.tls.clone());
+        let connector = Connector::new(resolver, reach.clone(), tls, self.connect_timeout);
+        let pool = pool(connector);
+        self.consumers.store(Arc::new(ConsumerPool {
+            rules: rules.clone(),
+            pool: pool.clone(),
+        }));
+        pool
     }
 
     /// Sends a request and says what became of it, at the latest when its time is over.
@@ -176,9 +218,7 @@ impl Sender {
         mut message: Request<Full<Bytes>>,
         start: Instant,
     ) -> Result<Response<Incoming>, Failure> {
-        let pool = match request.reach {
-            Reach::Anywhere => &self.anywhere,
-        };
+        let pool = self.pool(&request.reach);
         let captured = capture_connection(&mut message);
         let left = request.timeout.saturating_sub(clock::since(start));
         let answered = timeout(left, pool.request(message)).await;
@@ -207,6 +247,11 @@ fn message(request: &Outgoing) -> Result<Request<Full<Bytes>>, Failure> {
             NotSent::Blocked,
             "the URL is not one of http or https",
         ));
+    }
+    if let Reach::Consumer(rules) = &request.reach {
+        // Asked of every request, also over a connection that is open already: the rules may have changed since the URL was written.
+        let judged = rules.url(&request.url.to_string());
+        judged.map_err(|refused| failure::not_sent(NotSent::Blocked, refused.to_string()))?;
     }
     let mut message = Request::new(Full::new(request.body.clone()));
     *message.method_mut() = request.method.clone();

@@ -6,6 +6,7 @@ use hapax_store::nouns::Moved;
 
 use super::dispatcher::Shared;
 use super::job::Job;
+use super::log::about;
 use super::target::Target;
 use crate::clock::text as time_text;
 
@@ -26,14 +27,14 @@ impl Shared {
         let change = match moved {
             Moved::Done(change) => change,
             Moved::Refused(rejected) => {
-                tracing::warn!(effect = %effect.id, name = %effect.name, key = %effect.key, %rejected,
+                about!(warn, job, %rejected,
                     "a settlement came too late and is kept as evidence only");
                 return;
             }
             Moved::NoEffect | Moved::Waits(_) | Moved::Stale(_) | Moved::Review(_) => return,
         };
         let attempts = change.next.attempts;
-        let of = target.effect.retry.attempts_max();
+        let of = target.retry(&job.parcel).attempts_max();
         let error = error.unwrap_or("");
         match change.did {
             Did::Done => self
@@ -44,24 +45,28 @@ impl Shared {
                 self.metrics
                     .effects
                     .settled(&effect.lane, "uncertain", None);
-                tracing::warn!(effect = %effect.id, event = %effect.event, name = %effect.name, key = %effect.key, error,
-                    "nobody can tell whether it was applied; nothing more is sent until a probe or a person decides");
+                about!(
+                    warn,
+                    job,
+                    error,
+                    "nobody can tell whether it was applied; nothing more is sent until a probe or a person decides"
+                );
                 self.ask_probe(effect);
             }
             Did::Dead => {
                 self.metrics
                     .effects
                     .settled(&effect.lane, "dead", Some(attempts));
-                tracing::error!(effect = %effect.id, event = %effect.event, name = %effect.name, key = %effect.key, %outcome,
-                    error, attempts, "given up after its whole schedule; it waits among the dead letters");
+                about!(error, job, %outcome, error, attempts,
+                    "given up after its whole schedule; it waits among the dead letters");
             }
             Did::Waits { until } => {
                 self.hear([(effect.lane.clone(), until)]);
                 if is_loud(outcome) && attempts >= LOUD_FROM {
-                    tracing::error!(effect = %effect.id, event = %effect.event, name = %effect.name, key = %effect.key, %outcome,
-                        attempts, of, "the target keeps refusing this request; somebody should look before it is given up");
+                    about!(error, job, %outcome, attempts, of,
+                        "the target keeps refusing this request; somebody should look before it is given up");
                 } else {
-                    tracing::info!(effect = %effect.id, name = %effect.name, %outcome, error, attempts, of,
+                    about!(info, job, %outcome, error, attempts, of,
                         next = time_text(until), "no success yet; will be tried again");
                 }
             }

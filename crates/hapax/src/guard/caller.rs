@@ -92,7 +92,7 @@ fn question(url: &Url, head: &Parts) -> Request<upstream::Outgoing> {
     let headers = request.headers_mut();
     let host = head::host_of(&head.uri, &head.headers);
     if let Some(peer) = head.extensions.get::<Peer>() {
-        head::introduce(headers, *peer, host.as_ref(), HostRule::Upstream);
+        head::introduce(headers, peer, host.as_ref(), HostRule::Upstream);
     }
     let method = HeaderValue::from_str(head.method.as_str());
     let target = head

@@ -90,10 +90,7 @@ async fn connect(
     let _ = stream.set_nodelay(true);
     // Nor does a client that reads nothing keep its place.
     let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, UNREAD_MS_MAX);
-    let known = |encrypted| Peer {
-        address: peer.ip(),
-        encrypted,
-    };
+    let known = |encrypted| Peer::new(peer.ip(), encrypted);
     match guard.tls() {
         None => serve(server, stream, known(false), None, guard, watcher).await,
         Some(tls) => {
@@ -125,7 +122,7 @@ async fn serve<S>(
         // A caller that stands still in the middle of a body keeps its place no longer than an upstream would.
         let mut request = request.map(|body| Flowing::new(body, patience));
         let extensions = request.extensions_mut();
-        extensions.insert(peer);
+        extensions.insert(peer.clone());
         if let Some(subject) = &subject {
             extensions.insert(subject.clone());
         }

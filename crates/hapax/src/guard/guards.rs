@@ -23,7 +23,7 @@ use super::upstream::Upstreams;
 use crate::config::{GuardConfig, Limits};
 use crate::http::listen::LAST_REQUESTS;
 use crate::metrics::Metrics;
-use crate::secrets::Safe;
+use crate::secrets::{Safe, Unusable};
 
 /// The body of a guard's answer.
 pub type ServedBody = AnswerBody<ProxyBody>;
@@ -116,6 +116,13 @@ impl Guards {
             tunnels,
             before: Mutex::default(),
         })
+    }
+
+    /// Where they listen, until they run.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        let listeners = lock(&self.listeners);
+        let addresses = listeners.iter().map(TcpListener::local_addr);
+        addresses.filter_map(Result::ok).collect()
     }
 
     /// All of them.
@@ -212,7 +219,6 @@ fn live(
     tunnels: &Tunnels,
 ) -> anyhow::Result<Live> {
     let caller = Caller::new(config.clone(), upstreams.clone());
-    let metrics = parts.metrics.clone();
     let span =
         |time: Duration| Span::from_micros(i64::try_from(time.as_micros()).unwrap_or(i64::MAX));
     let mut guard = Guard::new(config.scope(), caller)
@@ -229,17 +235,13 @@ fn live(
         )
         .answer_bytes_max(config.answer_bytes_max as u64)
         .publish_expiry(config.publish_expiry)
-        .observer(Arc::new(
-            move |guard: &str, verdict: hapax_tower::Verdict| {
-                metrics.guards.decided(guard, verdict.as_str());
-            },
-        ))
+        .observer(Arc::new(parts.metrics.guards.of(&config.scope())))
         .node(parts.node.clone());
     if config.required {
         guard = guard.required();
     }
     // Answers are not stored in the open.
-    guard = guard.vault(parts.safe.vault()?);
+    guard = guard.vault(parts.safe.vault().ok_or(Unusable::None)?);
     let keys: Arc<dyn Store> = parts.store.clone();
     let layer = IdempotencyLayer::new(keys, guard)
         .with_context(|| format!("guard {} cannot be set up", config.name))?;

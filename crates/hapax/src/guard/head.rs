@@ -1,11 +1,13 @@
 //! Heads of requests and answers on their way through: what is about one connection stays behind, and what is told of the caller.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT, FORWARDED, HOST,
     HeaderName, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING, UPGRADE, VIA,
 };
+use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, Request, Uri, Version};
 
 use crate::config::HostRule;
@@ -41,26 +43,44 @@ const END_TO_END: [HeaderName; 6] = [
     CONTENT_TYPE,
 ];
 
-/// Who is at the other end of the connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How many headers tell the upstream who calls.
+const INTRODUCTION_HEADERS: usize = 5;
+
+/// Who is at the other end of a connection, as every request over it tells the upstream.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// The address.
-    pub address: IpAddr,
-    /// Is the connection encrypted?
-    pub encrypted: bool,
+    address: HeaderValue,
+    scheme: HeaderValue,
+    /// The beginning of its element in `Forwarded`.
+    forwarded: Arc<str>,
 }
 
 impl Peer {
-    const fn scheme(self) -> &'static str {
-        match self.encrypted {
+    /// Who calls from this address, over TLS or not.
+    pub fn new(address: IpAddr, encrypted: bool) -> Peer {
+        let address = address.to_canonical();
+        let scheme = match encrypted {
             true => "https",
             false => "http",
+        };
+        let node = match address {
+            IpAddr::V4(address) => address.to_string(),
+            IpAddr::V6(address) => format!("\"[{address}]\""),
+        };
+        Peer {
+            address: HeaderValue::try_from(address.to_string()).expect("an address is ASCII"),
+            scheme: HeaderValue::from_static(scheme),
+            forwarded: format!("for={node};proto={scheme}").into(),
         }
     }
 }
 
 /// Takes away what is about one connection. What of `TE` is about the message stays.
 pub fn strip(headers: &mut HeaderMap) {
+    // Most heads have none of them, and looking is cheaper than ten times taking away nothing.
+    if !headers.keys().any(|name| HOP_BY_HOP.contains(name)) {
+        return;
+    }
     let named: Vec<HeaderName> = words(headers, &CONNECTION)
         .filter_map(|word| HeaderName::from_bytes(word.as_bytes()).ok())
         .filter(|name| !END_TO_END.contains(name))
@@ -114,25 +134,27 @@ pub fn host_of(uri: &Uri, headers: &HeaderMap) -> Option<HeaderValue> {
 }
 
 /// Tells the upstream who calls, over what, and under which name.
-pub fn introduce(headers: &mut HeaderMap, peer: Peer, host: Option<&HeaderValue>, rule: HostRule) {
-    let address = peer.address.to_canonical();
-    append(headers, FORWARDED_FOR, &address.to_string());
+pub fn introduce(headers: &mut HeaderMap, peer: &Peer, host: Option<&HeaderValue>, rule: HostRule) {
+    headers.reserve(INTRODUCTION_HEADERS);
+    append(headers, FORWARDED_FOR, peer.address.clone());
     headers
         .entry(FORWARDED_PROTO)
-        .or_insert(HeaderValue::from_static(peer.scheme()));
-    let node = match address {
-        IpAddr::V4(address) => address.to_string(),
-        IpAddr::V6(address) => format!("\"[{address}]\""),
-    };
-    let mut forwarded = format!("for={node};proto={}", peer.scheme());
+        .or_insert_with(|| peer.scheme.clone());
     if let Some(host) = host {
-        headers.entry(FORWARDED_HOST).or_insert(host.clone());
-        if let Some(host) = quotable(host) {
-            forwarded.push_str(&format!(";host=\"{host}\""));
-        }
+        headers
+            .entry(FORWARDED_HOST)
+            .or_insert_with(|| host.clone());
     }
-    append(headers, FORWARDED, &forwarded);
-    append(headers, VIA, "1.1 hapax");
+    let element = match host.and_then(quotable) {
+        Some(host) => HeaderValue::try_from(format!("{};host=\"{host}\"", peer.forwarded)),
+        None => HeaderValue::from_str(&peer.forwarded),
+    };
+    append(
+        headers,
+        FORWARDED,
+        element.expect("what is quotable is ASCII"),
+    );
+    append(headers, VIA, HeaderValue::from_static("1.1 hapax"));
     match (rule, host) {
         (HostRule::Keep, Some(host)) => headers.insert(HOST, host.clone()),
         // The client writes the upstream's own.
@@ -148,36 +170,31 @@ fn quotable(host: &HeaderValue) -> Option<&str> {
 }
 
 /// One list in one line, so that nobody reads half of it.
-fn append(headers: &mut HeaderMap, name: HeaderName, word: &str) {
-    let before: Vec<&str> = headers
-        .get_all(&name)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .collect();
-    let list = match before.is_empty() {
-        true => word.to_owned(),
-        false => format!("{}, {word}", before.join(", ")),
-    };
-    if let Ok(value) = HeaderValue::from_str(&list) {
+fn append(headers: &mut HeaderMap, name: HeaderName, word: HeaderValue) {
+    if !headers.contains_key(&name) {
+        headers.insert(name, word);
+        return;
+    }
+    let values = headers.get_all(&name).iter().chain([&word]);
+    let list: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
+    if let Ok(value) = HeaderValue::try_from(list.join(", ")) {
         headers.insert(name, value);
     }
 }
 
 /// Where a request goes: the upstream's path before its own.
 pub fn target(upstream: &Uri, request: &Uri) -> Option<Uri> {
-    let own = request.path_and_query().map_or("/", |path| path.as_str());
+    let own = request.path_and_query();
     // `*`, as `OPTIONS *` has it, is no path.
-    let own = match own.starts_with('/') {
-        true => own,
-        false => "/",
-    };
+    let own = own.filter(|own| own.as_str().starts_with('/'));
+    let own = own.cloned().unwrap_or(PathAndQuery::from_static("/"));
     let before = upstream.path().trim_end_matches('/');
     let path = match before {
-        "" => own.parse(),
-        before => format!("{before}{own}").parse(),
+        "" => own,
+        before => format!("{before}{own}").parse().ok()?,
     };
     let mut parts = upstream.clone().into_parts();
-    parts.path_and_query = Some(path.ok()?);
+    parts.path_and_query = Some(path);
     Uri::from_parts(parts).ok()
 }
 
@@ -221,10 +238,7 @@ mod tests {
 
     #[test]
     fn the_upstream_is_told_who_calls() {
-        let peer = Peer {
-            address: "::ffff:10.0.0.7".parse().expect("an address"),
-            encrypted: true,
-        };
+        let peer = Peer::new("::ffff:10.0.0.7".parse().expect("an address"), true);
         let host = HeaderValue::from_static("api.example.com");
         let mut given = headers(&[
             ("x-forwarded-for", "1.2.3.4"),
@@ -232,7 +246,7 @@ mod tests {
             ("forwarded", "for=1.2.3.4"),
             ("host", "caller's"),
         ]);
-        introduce(&mut given, peer, Some(&host), HostRule::Keep);
+        introduce(&mut given, &peer, Some(&host), HostRule::Keep);
         let want = headers(&[
             ("x-forwarded-for", "1.2.3.4, 5.6.7.8, 10.0.0.7"),
             ("x-forwarded-proto", "https"),
@@ -247,7 +261,7 @@ mod tests {
         assert_eq!(given, want);
         let mut own = HeaderMap::new();
         let strange = HeaderValue::from_static("x\";for=evil");
-        introduce(&mut own, peer, Some(&strange), HostRule::Upstream);
+        introduce(&mut own, &peer, Some(&strange), HostRule::Upstream);
         assert_eq!(own["forwarded"], "for=10.0.0.7;proto=https");
         assert!(!own.contains_key(HOST));
     }

@@ -61,7 +61,7 @@ impl Proxy {
         let host = head::host_of(&parts.uri, &parts.headers);
         head::strip(&mut parts.headers);
         if let Some(peer) = parts.extensions.get::<Peer>() {
-            head::introduce(&mut parts.headers, *peer, host.as_ref(), self.config.host);
+            head::introduce(&mut parts.headers, peer, host.as_ref(), self.config.host);
         }
         if let Some(protocol) = protocol {
             head::put_upgrade(&mut parts.headers, protocol);

@@ -6,18 +6,19 @@
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-use hyper_util::client::legacy::{Client, connect::capture_connection};
+use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use tokio::sync::Notify;
-use tokio::time::timeout;
+use tokio::time::sleep;
 
+use crate::clock;
 use crate::dispatch::connect::{self, Connector, Reach};
 use crate::dispatch::failure::{self, Connection, Failure};
 use crate::dispatch::resolve::{Remembering, SystemResolver};
@@ -70,7 +71,7 @@ pub enum Why {
 /// Connections to upstreams. One pool is enough for all guards.
 #[derive(Clone)]
 pub struct Upstreams {
-    pool: Client<Connector, Moving>,
+    pool: Arc<Client<Connector, Moving>>,
 }
 
 impl Upstreams {
@@ -84,7 +85,7 @@ impl Upstreams {
         tls.alpn_protocols = vec![b"http/1.1".to_vec()];
         let connector = Connector::new(resolver, Reach::Anywhere, Arc::new(tls), CONNECT_TIMEOUT);
         Ok(Upstreams {
-            pool: pool(connector),
+            pool: Arc::new(pool(connector)),
         })
     }
 
@@ -98,35 +99,36 @@ impl Upstreams {
         request: Request<Outgoing>,
         patience: Duration,
     ) -> Result<Response<Incoming>, NoAnswer> {
-        let moved = Arc::new(Notify::new());
-        let mut request = request.map(|body| Moving {
+        let moves = Arc::new(Moves::new());
+        let request = request.map(|body| Moving {
             body,
-            moved: moved.clone(),
+            moves: moves.clone(),
         });
-        let captured = capture_connection(&mut request);
         // A request that a connection gave back unwritten goes to the next one by itself. A failure after that is told of the first
         // connection that was given, which can only make us more careful.
         let mut answering = pin!(self.pool.request(request));
+        let mut waiting = pin!(sleep(patience));
         loop {
-            let moving = moved.notified();
-            let answered = tokio::select! {
+            tokio::select! {
                 biased;
-                answered = timeout(patience, &mut answering) => answered,
-                () = moving => continue,
-            };
-            let assigned = captured.connection_metadata().is_some();
-            return match (answered, assigned) {
-                (Ok(Ok(response)), _) => Ok(response),
-                (Ok(Err(error)), assigned) => Err(no_answer(&error, assigned)),
-                (Err(_), assigned) => {
-                    let text = format!("no answer within {}", connect::length(patience));
-                    let why = Why::Late;
-                    Err(match assigned {
-                        true => NoAnswer::Lost { why, text },
-                        false => NoAnswer::NotSent { why, text },
-                    })
+                answered = &mut answering => {
+                    return answered.map_err(|error| no_answer(&error, moves.began()));
                 }
-            };
+                () = &mut waiting => {}
+            }
+            // The timer is not set anew with every part that leaves: when it ends, the last one says how much longer it should have run.
+            let left = patience.saturating_sub(moves.still_for());
+            if left.is_zero() {
+                let (why, text) = (
+                    Why::Late,
+                    format!("no answer within {}", connect::length(patience)),
+                );
+                return Err(match moves.began() {
+                    true => NoAnswer::Lost { why, text },
+                    false => NoAnswer::NotSent { why, text },
+                });
+            }
+            waiting.set(sleep(left));
         }
     }
 }
@@ -180,10 +182,45 @@ fn pool(connector: Connector) -> Client<Connector, Moving> {
         .build(connector)
 }
 
-/// A body that tells whenever a part of it leaves.
+/// What a request's body tells of its way out.
+struct Moves {
+    start: Instant,
+    /// Microseconds from the start to the last part that left.
+    last: AtomicU64,
+    /// Has a connection begun to write the request?
+    began: AtomicBool,
+}
+
+impl Moves {
+    fn new() -> Moves {
+        Moves {
+            start: clock::tick(),
+            last: AtomicU64::new(0),
+            began: AtomicBool::new(false),
+        }
+    }
+
+    fn note(&self) {
+        let micros = u64::try_from(clock::since(self.start).as_micros()).unwrap_or(u64::MAX);
+        self.last.store(micros, Ordering::Relaxed);
+    }
+
+    /// How long ago the last part left; the whole time, if none did.
+    fn still_for(&self) -> Duration {
+        let last = Duration::from_micros(self.last.load(Ordering::Relaxed));
+        clock::since(self.start).saturating_sub(last)
+    }
+
+    fn began(&self) -> bool {
+        self.began.load(Ordering::Relaxed)
+    }
+}
+
+/// A body that tells of its way. No connection writes a head before it has asked how long the body is, so a body that nobody has asked
+/// belongs to a request of which no byte has left.
 struct Moving {
     body: Outgoing,
-    moved: Arc<Notify>,
+    moves: Arc<Moves>,
 }
 
 impl Body for Moving {
@@ -194,18 +231,21 @@ impl Body for Moving {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        self.moves.began.store(true, Ordering::Relaxed);
         let polled = Pin::new(&mut self.body).poll_frame(context);
         if polled.is_ready() {
-            self.moved.notify_one();
+            self.moves.note();
         }
         polled
     }
 
     fn is_end_stream(&self) -> bool {
+        self.moves.began.store(true, Ordering::Relaxed);
         self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
+        self.moves.began.store(true, Ordering::Relaxed);
         self.body.size_hint()
     }
 }

@@ -91,12 +91,38 @@ problems! {
     NOT_RUNNING = CONFLICT, "H0321", "the replay is not running any more";
     /// Where the key stands is known.
     KEY_NOT_UNKNOWN = CONFLICT, "H0340", "what became of the request with this key is known; there is nothing to resolve";
+    /// A request with this key is under way.
+    KEY_IN_PROGRESS = CONFLICT, "H0343", "a request with this Idempotency-Key is under way; ask again in a moment";
+    /// The answer is not given again.
+    KEY_EXPIRED = CONFLICT, "H0344", "this Idempotency-Key has expired; nothing was done";
     /// Nothing to seal with.
     NO_VAULT_KEY = CONFLICT, "H0323", "no vault key is configured, and secrets are not stored without one";
     /// The provider does not choose its secret.
     NO_OFFER = CONFLICT, "H0324", "this source's provider offers no secret: write it into the config";
     /// A database server has better tools.
     NO_BACKUP = CONFLICT, "H0414", "this store is in PostgreSQL: back it up with pg_dump or continuous archiving";
+    /// Something of this name is there.
+    UID_TAKEN = CONFLICT, "H0325", "something else has this uid or name already";
+    /// Another message has this id.
+    EVENT_ID_TAKEN = CONFLICT, "H0326", "another message has this eventId; nothing was sent";
+    /// Not in Hapax.
+    UNSUPPORTED = NOT_IMPLEMENTED, "H0327", "Hapax does not offer this operation; nothing was done";
+    /// No room for one more.
+    NO_ROOM = CONFLICT, "H0328", "there are too many endpoints already";
+    /// The catalogue changed again and again.
+    BUSY = SERVICE_UNAVAILABLE, "H0329", "others changed it at the same time, again and again; try again";
+    /// Nothing to show as an example.
+    NO_EXAMPLE = CONFLICT, "H0330", "the type has no example in its schema; send one as `payload`";
+    /// Not a token of a portal.
+    NOT_PORTAL = CONFLICT, "H0331", "only a token of the consumer portal can log itself out";
+    /// The endpoint or the message does not allow it.
+    NOT_SENT_AGAIN = CONFLICT, "H0332", "it cannot be sent again";
+    /// Another site's form, or one of an older session.
+    OTHER_FORM = FORBIDDEN, "H0341", "the form was not sent by a page of this session; nothing was done";
+    /// Somebody tries tokens.
+    TOO_MANY_LOGINS = TOO_MANY_REQUESTS, "H0342", "too many logins failed from here; wait a minute";
+    /// No such token.
+    WRONG_TOKEN = UNAUTHORIZED, "H0301", "this token is not known, or does not count any more";
     /// No place for another stream.
     TOO_MANY_LISTENERS = SERVICE_UNAVAILABLE, "H0322", "too many listen to live events; end a stream, or try again later";
 }

@@ -3,7 +3,7 @@
 //! Looking needs a viewer, changing something an operator, whatever the route; routes for admins say so themselves
 //! ([`admins_only`]). So a new route is never open to more than it should be.
 
-use axum::extract::{Request, State};
+use axum::extract::{RawPathParams, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use hapax_ledger::key::BodyHash;
@@ -13,9 +13,21 @@ use http::{HeaderMap, HeaderValue, Method};
 
 use super::answer::{self, problem};
 use super::api::Api;
+use super::api::event::unavailable;
 use crate::clock;
 
 pub use crate::operate::tokens::Actor;
+
+/// How paths call the application that they are about.
+const APP: &str = "app_id";
+
+/// Where a token ends itself.
+const LOGOUT: &str = "/auth/logout";
+
+/// The hash of the token that a request shows: in its header, or in the session of a page, which asks inside the process. Nobody
+/// outside can put it there.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown(pub [u8; 32]);
 
 /// The hash of a token, as it is kept and compared.
 pub fn token_hash(token: &[u8]) -> [u8; 32] {
@@ -24,7 +36,8 @@ pub fn token_hash(token: &[u8]) -> [u8; 32] {
 
 /// Lets a request through if its token counts and its role is high enough. Whoever it is travels with the request.
 pub async fn require(State(api): State<Api>, mut request: Request, next: Next) -> Response {
-    let Some(actor) = api.tokens.find(hash_of(request.headers()), clock::now()) else {
+    let shown = shown(&request);
+    let Some(actor) = api.tokens.find(shown.0, clock::now()) else {
         return unknown();
     };
     // Everything here is about the whole ledger.
@@ -34,8 +47,70 @@ pub async fn require(State(api): State<Api>, mut request: Request, next: Next) -
     if actor.role < least(request.method()) {
         return problem(answer::FORBIDDEN).into_response();
     }
+    request.extensions_mut().insert(shown);
     request.extensions_mut().insert(actor);
     next.run(request).await
+}
+
+/// The same for what is about one application: a token of that application may ask too, and of no other. What names no application
+/// in its path is open to all of them.
+pub async fn require_for_app(
+    State(api): State<Api>,
+    path: RawPathParams,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let shown = shown(&request);
+    let Some(actor) = api.tokens.find(shown.0, clock::now()) else {
+        return unknown();
+    };
+    let named = path.iter().find(|(name, _)| *name == APP);
+    if let (Some(own), Some((_, named))) = (&actor.app, named) {
+        let registry = &api.publisher.registry;
+        if let Err(error) = registry.fresh().await.map(drop) {
+            return unavailable(&error).into_response();
+        }
+        let catalog = registry.catalog();
+        let id = |name: &str| catalog.app(name).map(|app| app.id);
+        if id(named).is_none() || id(named) != id(own) {
+            return problem(answer::OTHER_APP).into_response();
+        }
+    }
+    // Whoever may only look may end that, too.
+    let ends_itself = request.uri().path().ends_with(LOGOUT);
+    if actor.role < least(request.method()) && !ends_itself {
+        return problem(answer::FORBIDDEN).into_response();
+    }
+    request.extensions_mut().insert(shown);
+    request.extensions_mut().insert(actor);
+    next.run(request).await
+}
+
+/// Lets only operators and admins through, behind [`require_for_app`].
+pub async fn operators_only(request: Request, next: Next) -> Response {
+    let actor = request.extensions().get::<Actor>();
+    match actor.is_some_and(|actor| actor.role >= Role::Operator) {
+        true => next.run(request).await,
+        false => problem(answer::FORBIDDEN).into_response(),
+    }
+}
+
+/// Lets no token of one application through, behind [`require_for_app`].
+pub async fn of_no_app(request: Request, next: Next) -> Response {
+    let actor = request.extensions().get::<Actor>();
+    match actor.is_some_and(|actor| actor.app.is_none()) {
+        true => next.run(request).await,
+        false => problem(answer::OTHER_APP).into_response(),
+    }
+}
+
+/// Lets tokens of one application through only if they are its admins', behind [`require_for_app`].
+pub async fn owners_only(request: Request, next: Next) -> Response {
+    let actor = request.extensions().get::<Actor>();
+    match actor.is_some_and(|actor| actor.app.is_none() || actor.role == Role::Admin) {
+        true => next.run(request).await,
+        false => problem(answer::FORBIDDEN).into_response(),
+    }
 }
 
 /// The least role that a request with this method needs, whatever it is about.
@@ -55,9 +130,11 @@ pub async fn admins_only(request: Request, next: Next) -> Response {
     }
 }
 
-/// The hash of the token that a request shows.
-pub fn hash_of(headers: &HeaderMap) -> [u8; 32] {
-    token_hash(bearer(headers).unwrap_or_default())
+/// What a request shows.
+fn shown(request: &Request) -> Shown {
+    let inside = request.extensions().get::<Shown>().copied();
+    let token = || token_hash(bearer(request.headers()).unwrap_or_default());
+    inside.unwrap_or_else(|| Shown(token()))
 }
 
 fn unknown() -> Response {

@@ -73,6 +73,10 @@ pub async fn run(listener: TcpListener, doors: Arc<Doors>, stop: watch::Receiver
     }
 }
 
+/// The address that a request came from.
+#[derive(Clone, Debug)]
+pub struct Remote(pub Arc<str>);
+
 /// Gives each connection to `take`, with its permit, until `stop` says so.
 pub async fn accept(
     listener: &TcpListener,
@@ -128,7 +132,9 @@ async fn answer(doors: &Doors, request: Request<Incoming>, remote: Arc<str>) -> 
             .await
             .map(Body::new);
     }
-    match doors.router.clone().oneshot(request.map(Body::new)).await {
+    let mut request = request.map(Body::new);
+    request.extensions_mut().insert(Remote(remote));
+    match doors.router.clone().oneshot(request).await {
         Ok(answer) => answer,
         Err(never) => match never {},
     }

@@ -1,9 +1,10 @@
 //! The server. The only place that knows status codes.
 //!
-//! - [`serve`]: start, reload, stop
+//! - [`serve`]: start and stop; [`setup`]: the parts of a server, and a changed config
 //! - [`listen`]: our own accept loop, with limits on heads, bodies and connections
 //! - [`intake`]: `/in/{source}`, one bare service in front of the router
 //! - [`api`]: what stands under `/api/v1`
+//! - [`pages`]: the web pages
 //! - [`auth`]: who may ask
 //! - [`answer`]: answers and problems; [`gateway`]: what a guard says itself
 //!
@@ -15,6 +16,8 @@ pub mod auth;
 pub mod gateway;
 pub mod intake;
 pub mod listen;
+pub mod pages;
 pub mod serve;
+pub mod setup;
 
-pub use serve::run;
+pub use serve::{Host, Listening, host, run, said};

@@ -1,35 +1,24 @@
-//! Start, reload, stop.
+//! Start and stop: signals, the store, and what runs beside the listener.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::Context;
-use hapax_ledger::time::Span;
 use hapax_store::Store;
 use hapax_store::nouns::Migrated;
 use hapax_store::postgres::{self, PostgresStore};
 use hapax_store::sqlite::{DiskLimits, Options, SqliteStore};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
-use super::api::{self, Api};
-use super::auth::token_hash;
-use super::intake::Intake;
-use super::listen::{self, Doors};
-use crate::alert::{self, Alerts};
-use crate::config::{Config, Limits, Problems, StoreTarget};
-use crate::dispatch::{Dispatcher, Parts, Sender, Settings, Targets};
+use super::listen;
+use super::setup::Server;
+use crate::config::{Config, Problems, StoreTarget};
+use crate::dispatch::{Sender, Settings};
 use crate::guard::sweep::Sweep;
-use crate::guard::{self, Guards};
-use crate::inbox::Inbox;
-use crate::inbox::receive::Sources;
-use crate::metrics::Metrics;
-use crate::operate::Operator;
-use crate::operate::replays::Replays;
-use crate::operate::tokens::Tokens;
-use crate::operate::upkeep::Upkeep;
-use crate::secrets::Safe;
-use crate::secrets::offered::{self, Offered};
+use crate::metrics::past;
+use crate::secrets::offered;
 use crate::{clock, entropy};
 
 /// Files that the store and the rest of the program may have open beside connections.
@@ -37,8 +26,32 @@ const FILES_OF_OUR_OWN: u64 = 512;
 /// Reads the config again.
 pub type Reload = Box<dyn Fn() -> Result<Config, Problems> + Send + Sync>;
 
+/// Where a server can be reached.
+#[derive(Clone, Debug)]
+pub struct Listening {
+    /// The server.
+    pub address: SocketAddr,
+    /// Its guards, in the order of the config.
+    pub guards: Vec<SocketAddr>,
+}
+
+/// Who runs the server inside a process of their own.
+pub struct Host {
+    /// Hears where it listens.
+    pub listening: oneshot::Sender<Listening>,
+    /// Says when it is to end, as a signal does.
+    pub end: watch::Receiver<bool>,
+}
+
 /// Runs the server until SIGINT or SIGTERM; SIGHUP reloads the config.
 pub async fn run(config: Config, reload: Reload) -> anyhow::Result<()> {
+    let (_never, end) = watch::channel(false);
+    let (listening, _) = oneshot::channel();
+    host(config, reload, Host { listening, end }).await
+}
+
+/// The same for somebody who wants to know where it listens, and may end it.
+pub async fn host(config: Config, reload: Reload, host: Host) -> anyhow::Result<()> {
     allow_open_files(config.limits.connections_max);
     let listener = TcpListener::bind(config.listen).await.with_context(|| {
         format!(
@@ -47,10 +60,13 @@ pub async fn run(config: Config, reload: Reload) -> anyhow::Result<()> {
         )
     })?;
     let store = open(&config.store).await?;
-    let server = Server::new(config, store.clone()).await?;
+    let mut server = Server::new(config, store.clone()).await?;
     // Before anybody hears that we listen: until then a signal ends the process, which is right while it only starts.
     let signals = Signals::take()?;
-    tracing::info!(address = %listener.local_addr()?, "listening");
+    let address = listener.local_addr()?;
+    tracing::info!(%address, "listening");
+    let guards = server.api.guards.addresses();
+    let _ = host.listening.send(Listening { address, guards });
     let (stop, stopping) = watch::channel(false);
     let serving = tokio::spawn(listen::run(
         listener,
@@ -73,10 +89,13 @@ pub async fn run(config: Config, reload: Reload) -> anyhow::Result<()> {
         store.clone(),
         stopping.clone(),
     ));
+    let counting = tokio::spawn(past::run(server.metrics.clone(), stopping.clone()));
     let watching = tokio::spawn(server.api.alerts.clone().run(stopping.clone()));
+    let fanning = tokio::spawn(server.api.publisher.fan_out.clone().run(stopping.clone()));
+    let announcing = tokio::spawn(server.announcer.clone().run(server.told.take(), stopping));
     let (stop_sending, stop_soon) = watch::channel(false);
     let dispatching = tokio::spawn(server.dispatcher.clone().run(stop_soon));
-    server.wait(&reload, signals).await;
+    server.wait(&reload, signals, host.end).await;
     tracing::info!("stopping: finishing what was taken");
     stop.send_replace(true);
     server.api.live.end();
@@ -87,7 +106,10 @@ pub async fn run(config: Config, reload: Reload) -> anyhow::Result<()> {
     knowing.await?;
     sealing.await?;
     replaying.await?;
+    counting.await?;
     watching.await?;
+    fanning.await?;
+    announcing.await?;
     // Last: what was accepted until now may still go out from memory.
     stop_sending.send_replace(true);
     dispatching.await?;
@@ -146,6 +168,14 @@ pub async fn migrate(url: &str) -> anyhow::Result<Migrated> {
     Ok(PostgresStore::migrate(&postgres_options(url)).await?)
 }
 
+/// Takes note that a database was brought back to an earlier time; says how many effects are ambiguous because of it.
+///
+/// # Errors
+/// If it cannot be reached, or was made by another version.
+pub async fn restored(url: &str) -> anyhow::Result<u64> {
+    Ok(PostgresStore::restored(postgres_options(url)).await?)
+}
+
 fn postgres_options(url: &str) -> postgres::Options {
     postgres::Options {
         url: url.to_owned(),
@@ -155,17 +185,6 @@ fn postgres_options(url: &str) -> postgres::Options {
         commit_wait: postgres::COMMIT_WAIT,
         clock: None,
     }
-}
-
-/// A server that is set up but does not listen yet.
-pub struct Server {
-    /// What connections are answered by.
-    pub doors: Arc<Doors>,
-    inbox: Arc<Inbox>,
-    dispatcher: Dispatcher,
-    metrics: Arc<Metrics>,
-    api: Api,
-    running: Running,
 }
 
 /// What the process is told from outside.
@@ -185,200 +204,24 @@ impl Signals {
     }
 }
 
-/// Settings that only a restart can change.
-struct Running {
-    listen: std::net::SocketAddr,
-    store: StoreTarget,
-}
-
 impl Server {
-    /// Sets a server up over a store.
-    pub async fn new(config: Config, store: Arc<dyn Store>) -> anyhow::Result<Server> {
-        let token_hash = admin_token(&config, &*store).await?;
-        let safe = Arc::new(Safe::open(&config, &*store).await?);
-        let offered = Arc::new(Offered::new(store.clone(), safe.clone()));
-        let metrics = Arc::new(Metrics::default());
-        let targets = Targets::new(&config.sent(), &config.sources, store.shards());
-        let guards = guards(&config, &store, &metrics, &safe).await?;
-        let running = Running {
-            listen: config.listen,
-            store: config.store,
-        };
-        let dispatcher = Dispatcher::new(Parts {
-            store: store.clone(),
-            sender: Sender::new(Settings::default())?,
-            targets,
-            metrics: metrics.clone(),
-            node: node_name(),
-            lease: lease(&config.limits),
-        });
-        let sources = Sources::new(config.sources, &config.effects, config.public_url);
-        prepare(&metrics, &sources);
-        let inbox = Arc::new(Inbox::new(
-            sources,
-            store.clone(),
-            dispatcher.clone(),
-            offered.clone(),
-            metrics.clone(),
-        ));
-        inbox.learn().await?;
-        let alerts = Arc::new(Alerts::new(alert::Parts {
-            store: store.clone(),
-            inbox: inbox.clone(),
-            dispatcher: dispatcher.clone(),
-            metrics: metrics.clone(),
-            config: config.alerts,
-        }));
-        let tokens = tokens(&store, token_hash).await;
-        let operator = Operator::new(store.clone(), inbox.clone(), dispatcher.clone());
-        let api = Api {
-            replays: Arc::new(Replays::new(store.clone(), operator.clone())),
-            upkeep: Arc::new(Upkeep::new(store.clone())),
-            operator,
-            store,
-            inbox: inbox.clone(),
-            tokens,
-            guards,
-            safe,
-            offered,
-            alerts,
-            live: Arc::default(),
-            metrics: metrics.clone(),
-        };
-        let doors = Arc::new(Doors {
-            intake: Intake::new(inbox.clone(), metrics.clone(), config.limits.clone()),
-            router: api::router(api.clone()),
-            limits: config.limits,
-            metrics: metrics.clone(),
-        });
-        Ok(Server {
-            doors,
-            inbox,
-            dispatcher,
-            metrics,
-            api,
-            running,
-        })
-    }
-
-    /// Reloads on SIGHUP, returns on SIGINT or SIGTERM.
-    async fn wait(&self, reload: &Reload, mut signals: Signals) {
+    /// Reloads on SIGHUP, returns on SIGINT or SIGTERM or when its host says so.
+    async fn wait(&self, reload: &Reload, mut signals: Signals, mut end: watch::Receiver<bool>) {
         loop {
             tokio::select! {
                 _ = signals.hup.recv() => self.reload(reload()).await,
                 _ = signals.int.recv() => return,
                 _ = signals.term.recv() => return,
+                () = said(&mut end) => return,
             }
         }
     }
+}
 
-    async fn reload(&self, config: Result<Config, Problems>) {
-        let config = match config {
-            Ok(config) => config,
-            Err(problems) => {
-                tracing::error!(%problems, "the new config is refused; the running one stays");
-                return;
-            }
-        };
-        let restart_needed = config.listen != self.running.listen
-            || config.store != self.running.store
-            || config.limits != self.doors.limits;
-        if let Err(error) = self.api.safe.reload(&config, &*self.api.store).await {
-            tracing::error!(%error, "the new vault key is refused; the one before stays");
-        }
-        let guards_wait = self
-            .api
-            .guards
-            .reload(&config.guards)
-            .unwrap_or_else(|error| {
-                tracing::error!(
-                    error = format!("{error:#}"),
-                    "the guards could not be changed; they stay as they were"
-                );
-                true
-            });
-        if config.admin_token.is_some() {
-            match admin_token(&config, &*self.api.store).await {
-                Ok(hash) => self.api.tokens.set_admin(hash),
-                Err(error) => {
-                    tracing::error!(%error, "the admin token could not be changed; the old one stays")
-                }
-            }
-        }
-        self.dispatcher.reload(Targets::new(
-            &config.sent(),
-            &config.sources,
-            self.api.store.shards(),
-        ));
-        let sources = Sources::new(config.sources, &config.effects, config.public_url);
-        prepare(&self.metrics, &sources);
-        self.inbox.reload(sources);
-        self.api.alerts.reload(config.alerts);
-        match restart_needed || guards_wait {
-            true => tracing::warn!(
-                "the new config is in force, but for `listen`, `store`, `[limits]` and guards that come, go or move: these change with a restart"
-            ),
-            false => tracing::info!("the new config is in force"),
-        }
+/// Waits until somebody says so; whoever has gone without a word never does.
+pub async fn said(word: &mut watch::Receiver<bool>) {
+    let gone = word.wait_for(|word| *word).await.is_err();
+    if gone {
+        std::future::pending::<()>().await;
     }
-}
-
-/// Every source is counted from the start, so that a zero is seen as one.
-fn prepare(metrics: &Metrics, sources: &Sources) {
-    let sources = sources.all().into_iter();
-    metrics.prepare(sources.map(|source| source.name().clone()));
-}
-
-/// Sets the guards up.
-async fn guards(
-    config: &Config,
-    store: &Arc<dyn Store>,
-    metrics: &Arc<Metrics>,
-    safe: &Arc<Safe>,
-) -> anyhow::Result<Arc<Guards>> {
-    let parts = guard::guards::Parts {
-        store: store.clone(),
-        safe: safe.clone(),
-        metrics: metrics.clone(),
-        node: node_name(),
-        lease: lease(&config.limits),
-        limits: config.limits.clone(),
-    };
-    Ok(Arc::new(Guards::start(&config.guards, parts).await?))
-}
-
-/// Who may ask, as far as it can be read.
-async fn tokens(store: &Arc<dyn Store>, admin: [u8; 32]) -> Arc<Tokens> {
-    let tokens = Tokens::new(store.clone(), admin);
-    if let Err(error) = tokens.refresh().await {
-        tracing::warn!(%error, "tokens could not be read; until they are, only the admin token counts");
-    }
-    Arc::new(tokens)
-}
-
-/// This process, as other nodes see it: where it runs, and a lot that no other start of it draws.
-fn node_name() -> Arc<str> {
-    let host = rustix::system::uname();
-    let host = host.nodename().to_string_lossy().into_owned();
-    format!("{host}-{}", hex::encode(entropy::bytes::<4>())).into()
-}
-
-fn lease(limits: &Limits) -> Span {
-    Span::from_micros(i64::try_from(limits.lease.as_micros()).unwrap_or(i64::MAX))
-}
-
-/// The hash of the admin token: the config's, or the one made at first start and printed once.
-async fn admin_token(config: &Config, store: &dyn Store) -> anyhow::Result<[u8; 32]> {
-    if let Some(token) = &config.admin_token {
-        return Ok(token_hash(token.expose()));
-    }
-    let token = format!("hpx_{}", hex::encode(entropy::bytes::<24>()));
-    let ours = token_hash(token.as_bytes());
-    let kept = store.keep_admin_token(ours).await?;
-    if kept == ours {
-        eprintln!(
-            "admin token, shown only this once (set HAPAX_TOKEN to use it):\n\n    {token}\n"
-        );
-    }
-    Ok(kept)
 }

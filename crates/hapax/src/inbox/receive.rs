@@ -321,6 +321,7 @@ impl Inbox {
                 self.accepts.tell();
                 self.metrics.accepted(source.name(), &receipts);
                 count_repeats(source, &names, &receipts);
+                log(source, &names, &receipts);
                 match <[Receipt; 1]>::try_from(receipts) {
                     Ok([receipt]) if source.batch.is_none() => Verdict::Accepted(receipt),
                     Ok(one) => Verdict::AcceptedBatch(one.into()),
@@ -352,16 +353,21 @@ impl Inbox {
     /// Says in the log what became of an unknown commit. The answer stays 5xx either way: that a row can be read does not
     /// prove that it is on disk, and the sender's retry is what settles it (A3).
     async fn look_back(&self, source: &Source, names: Vec<Name>, now: Time) {
-        for Name { key, .. } in names {
+        for Name {
+            key,
+            event_type,
+            object_id,
+        } in names
+        {
             match self.store.sighted(source.name(), &key, now).await {
                 Ok(Some(event)) => {
-                    tracing::warn!(source = %source.name(), key, %event, "the commit is unknown, the event is there; the sender's retry will find it");
+                    tracing::warn!(source = %source.name(), "type" = event_type, key, object = object_id, %event, "the commit is unknown, the event is there; the sender's retry will find it");
                 }
                 Ok(None) => {
-                    tracing::warn!(source = %source.name(), key, "the commit is unknown, the event is not there; the sender's retry will bring it");
+                    tracing::warn!(source = %source.name(), "type" = event_type, key, object = object_id, "the commit is unknown, the event is not there; the sender's retry will bring it");
                 }
                 Err(error) => {
-                    tracing::warn!(source = %source.name(), key, %error, "the commit is unknown, and the key cannot be looked up now");
+                    tracing::warn!(source = %source.name(), "type" = event_type, key, object = object_id, %error, "the commit is unknown, and the key cannot be looked up now");
                 }
             }
         }
@@ -372,6 +378,7 @@ impl Inbox {
 struct Name {
     key: String,
     event_type: Option<String>,
+    object_id: Option<String>,
 }
 
 impl Name {
@@ -379,6 +386,37 @@ impl Name {
         Name {
             key: event.key.clone(),
             event_type: event.event_type.clone(),
+            object_id: event.object_id.clone(),
+        }
+    }
+}
+
+/// A line for each event: what came again in another form is for everybody, the rest for whoever looks closer.
+fn log(source: &Source, names: &[Name], receipts: &[Receipt]) {
+    macro_rules! about {
+        ($level:ident, $name:expr, $receipt:expr, $text:literal) => {
+            tracing::$level!(
+                source = &**source.name(),
+                "type" = $name.event_type.as_deref(),
+                key = $name.key.as_str(),
+                object = $name.object_id.as_deref(),
+                event = %$receipt.event,
+                $text
+            )
+        };
+    }
+    for (name, receipt) in names.iter().zip(receipts) {
+        match receipt.sighting {
+            Receipted::New => about!(debug, name, receipt, "an event is accepted"),
+            Receipted::Duplicate => about!(debug, name, receipt, "an event came again"),
+            Receipted::Conflict => {
+                about!(
+                    info,
+                    name,
+                    receipt,
+                    "an event came again with another body; both are kept"
+                );
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What is counted of guards. Their names come from the config, verdicts and answers from enums.
 
+use hapax_tower::{Observer, Verdict};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -38,13 +39,15 @@ impl GuardMetrics {
         );
     }
 
-    /// A request was decided about.
-    pub fn decided(&self, guard: &str, verdict: &'static str) {
-        let labels = VerdictLabels {
-            guard: guard.to_owned(),
-            verdict,
-        };
-        self.requests.get_or_create(&labels).inc();
+    /// Counts the verdicts of one guard.
+    pub fn of(&self, guard: &str) -> Verdicts {
+        Verdicts(Verdict::ALL.map(|verdict| {
+            let labels = VerdictLabels {
+                guard: guard.to_owned(),
+                verdict: verdict.as_str(),
+            };
+            self.requests.get_or_create_owned(&labels)
+        }))
     }
 
     /// A probe was asked.
@@ -54,5 +57,15 @@ impl GuardMetrics {
             answer,
         };
         self.probes.get_or_create(&labels).inc();
+    }
+}
+
+/// The counters of one guard, at hand: they are found once, and not for every request.
+pub struct Verdicts([Counter; Verdict::ALL.len()]);
+
+impl Observer for Verdicts {
+    fn verdict(&self, _guard: &str, verdict: Verdict) {
+        // `ALL` has every verdict, in the order of their numbers.
+        self.0[verdict as usize].inc();
     }
 }

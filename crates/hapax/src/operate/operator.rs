@@ -134,6 +134,7 @@ impl Operator {
         let command = Command {
             event,
             decision,
+            only: None,
             run: RunId(ids::fresh(terms.by.at)),
             by: terms.by,
             if_revision: terms.if_revision,
@@ -154,7 +155,7 @@ impl Operator {
     }
 
     /// Gives a command, and passes on what it set free.
-    async fn command(&self, command: Command) -> Result<Commanded, StoreError> {
+    pub(super) async fn command(&self, command: Command) -> Result<Commanded, StoreError> {
         let commanded = self.store.command(command).await?;
         if let Commanded::Done(done) = &commanded {
             self.opened(&done.opened);
@@ -200,6 +201,7 @@ impl Operator {
         let question = Command {
             event,
             decision: Decision::Retry,
+            only: None,
             run: RunId(ids::fresh(terms.by.at)),
             by: terms.by.clone(),
             if_revision: Some(NO_REVISION),

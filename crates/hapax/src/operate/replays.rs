@@ -13,14 +13,17 @@ use hapax_ledger::id::{EventId, ReplayId};
 use hapax_ledger::key::{BodyHash, KeyHash, KeyKind, composite};
 use hapax_ledger::verdict::{Action, Verdict, VerdictKind, Would};
 use hapax_store::nouns::{
-    Authority, Before, Commanded, Page, PageFrom, Replay, ReplayProgress, ReplayState, RequestKey,
+    Authority, Before, Commanded, Message, Page, PageFrom, Replay, ReplayProgress, ReplayState,
+    RequestKey,
 };
 use hapax_store::{Store, StoreError, StoreErrorKind};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
 use super::operator::{Granted, Operator, Terms, Wish};
+use super::task::{Task, Worked};
 use crate::clock;
+use crate::outbox::Registry;
 
 /// Events of one page: few, so that a cancel is seen soon, and enough to share commits.
 const PAGE_EVENTS: u32 = 32;
@@ -31,6 +34,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 pub struct Replays {
     store: Arc<dyn Store>,
     operator: Operator,
+    registry: Arc<Registry>,
     started: Notify,
 }
 
@@ -53,10 +57,11 @@ enum Looked {
 
 impl Replays {
     /// A runner that does nothing before [`Replays::run`].
-    pub fn new(store: Arc<dyn Store>, operator: Operator) -> Replays {
+    pub fn new(store: Arc<dyn Store>, operator: Operator, registry: Arc<Registry>) -> Replays {
         Replays {
             store,
             operator,
+            registry,
             started: Notify::new(),
         }
     }
@@ -121,15 +126,18 @@ impl Replays {
             limit,
             from: from.after.map_or(PageFrom::Newest, PageFrom::OlderThan),
         };
-        let listed = self.store.events(replay.filter.clone(), page).await?;
-        let events: Vec<EventId> = listed.rows.iter().map(|event| event.id).collect();
+        let (looked, last, next) = match Task::of(replay) {
+            Some(task) => self.work_at(replay, &task, page).await?,
+            None => self.events_at(replay, page).await?,
+        };
+        let events = looked.len();
         let mut to = from;
-        for looked in self.look_at(replay, &events).await? {
+        for looked in looked {
             count(&mut to, looked);
         }
         // A page may have no rows and go on all the same: the store looks at so many at a time.
-        to.after = listed.next.or(events.last().copied()).or(from.after);
-        let state = match listed.next {
+        to.after = next.or(last).or(from.after);
+        let state = match next {
             Some(_) => ReplayState::Running,
             None => ReplayState::Completed,
         };
@@ -141,22 +149,62 @@ impl Replays {
                 blocked = to.blocked, failed = to.failed, "a replay is through");
         }
         Ok(Stepped::Carried {
-            events: u32::try_from(events.len()).unwrap_or(limit),
+            events: u32::try_from(events).unwrap_or(limit),
         })
     }
 
-    /// All events of a page at once, so that they share commits.
-    async fn look_at(
-        &self,
-        replay: &Replay,
-        events: &[EventId],
-    ) -> Result<Vec<Looked>, StoreError> {
+    /// All events of a page at once, so that they share commits; the last of them, and where to go on.
+    async fn events_at(&self, replay: &Replay, page: Page) -> Result<Looks, StoreError> {
+        let listed = self.store.events(replay.filter.clone(), page).await?;
+        let last = listed.rows.last().map(|event| event.id);
         let mut looking = JoinSet::new();
-        for event in events {
+        for event in &listed.rows {
             let operator = self.operator.clone();
-            looking.spawn(look(operator, replay.clone(), *event));
+            looking.spawn(look(operator, replay.clone(), event.id));
         }
-        looking.join_all().await.into_iter().collect()
+        let looked: Result<Vec<Looked>, StoreError> =
+            looking.join_all().await.into_iter().collect();
+        Ok((looked?, last, listed.next))
+    }
+
+    /// The same for a job about messages.
+    async fn work_at(&self, replay: &Replay, task: &Task, page: Page) -> Result<Looks, StoreError> {
+        let listed = task.page(&*self.store, replay, page).await?;
+        let last = listed.rows.last().map(|message| message.event.id);
+        let mut working = JoinSet::new();
+        for message in listed.rows {
+            let (operator, registry) = (self.operator.clone(), self.registry.clone());
+            let (replay, task) = (replay.clone(), task.clone());
+            working.spawn(work(operator, registry, replay, task, message));
+        }
+        let looked: Result<Vec<Looked>, StoreError> =
+            working.join_all().await.into_iter().collect();
+        Ok((looked?, last, listed.next))
+    }
+}
+
+/// What became of the events of a page, the last of them, and where to go on.
+type Looks = (Vec<Looked>, Option<EventId>, Option<EventId>);
+
+/// Does to one message what the job is about.
+async fn work(
+    operator: Operator,
+    registry: Arc<Registry>,
+    replay: Replay,
+    task: Task,
+    message: Message,
+) -> Result<Looked, StoreError> {
+    let event = message.event.id;
+    let by = terms(&replay, event).by;
+    match task.work(&operator, &registry, &message, by).await {
+        Ok(Worked::Done) => Ok(Looked::Sent),
+        Ok(Worked::Nothing) => Ok(Looked::Nothing),
+        Ok(Worked::Refused) => Ok(Looked::Blocked),
+        Err(error) if error.kind() == StoreErrorKind::Corrupt => {
+            tracing::error!(%error, %event, replay = %replay.id, "a message could not be worked on");
+            Ok(Looked::Failed)
+        }
+        Err(error) => Err(error),
     }
 }
 

@@ -115,12 +115,9 @@ impl Safe {
         Ok(())
     }
 
-    /// What seals and opens, as of now.
-    ///
-    /// # Errors
-    /// If there is no key.
-    pub fn vault(&self) -> Result<Arc<Vault>, Unusable> {
-        self.vault.load_full().ok_or(Unusable::None)
+    /// The keys in force, if there are any: for what is sealed outside of the table of secrets.
+    pub fn vault(&self) -> Option<Arc<Vault>> {
+        self.vault.load_full()
     }
 
     /// Seals a secret for the place that it is kept at.

@@ -31,6 +31,10 @@ impl Environment for Given {
         text.map(|text| (*text).to_owned())
             .ok_or_else(|| io::ErrorKind::NotFound.into())
     }
+
+    fn bytes(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.file(path).map(String::into_bytes)
+    }
 }
 
 pub(crate) fn given() -> Given {
@@ -43,6 +47,8 @@ pub(crate) fn given() -> Given {
         files: [
             ("secret.txt", "from-a-secret-file\n"),
             ("two.txt", "two newlines\r\n\n"),
+            ("logo.svg", "<svg xmlns=\"http://www.w3.org/2000/svg\"/>"),
+            ("fake.png", "<svg/>"),
         ]
         .into(),
     }
@@ -327,4 +333,16 @@ fn the_environment_beats_the_file() {
         brief(&problems[0]),
         "H0119 HAPAX_LISTEN `nowhere` is not an address to listen on | write an IP address and a port, such as 127.0.0.1:8080 or [::]:8080"
     );
+}
+
+#[test]
+fn the_portal_has_a_name_a_logo_and_a_colour() {
+    let portal = good("").portal;
+    assert_eq!(&*portal.name, "Webhooks");
+    assert!(portal.logo.is_none() && portal.colour.is_none());
+    let text = "[portal]\nname = \"Acme\"\nlogo = \"logo.svg\"\ncolour = \"#1F6b64\"";
+    let portal = good(text).portal;
+    assert_eq!(&*portal.name, "Acme");
+    assert_eq!(portal.colour, Some([0x1f, 0x6b, 0x64]));
+    assert_eq!(portal.logo.map(|logo| logo.kind), Some("image/svg+xml"));
 }

@@ -158,7 +158,7 @@ fn names_sources_and_urls() {
         format!("[[effect]]\nname = \"{name}\"\nsource = \"{source}\"\nurl = \"{url}\"\n")
     };
     let say = |effects: &str, want: &[&str]| says(&format!("{}{effects}", source("")), want);
-    for name in ["", "a b", "a/b", "ä", &"a".repeat(65)] {
+    for name in ["", "a b", "a/b", "ä", "ep_1", &"a".repeat(65)] {
         say(&with(name, "a", "http://b"), &["H0126 7:8"]);
     }
     say(&with("A-z_0.9", "a", "https://b/c?d=e"), &[]);

@@ -135,8 +135,51 @@ const SERVER: &[(&str, &str)] = &[
         "H0103 1:9 `admin` is an integer; it has to be a table",
     ),
     (
-        "outbox = { }",
-        "H0121 1:1 `[outbox]` is not supported by this version",
+        "[outbox]\nallow_subnets = [\"10.0.0.0/8\", \"10.0.0.1/8\"]",
+        "H0140 2:32 `10.0.0.1/8` cannot be opened: it has bits beyond its length; the subnet would be 10.0.0.0/8",
+    ),
+    (
+        "[outbox]\nallow_subnets = \"localhost\"",
+        "H0140 2:17 `localhost` cannot be opened: it is not an address and a number of bits",
+    ),
+    (
+        "[outbox]\nallow_ports = [25, 70000]",
+        "H0135 2:20 `allow_ports` cannot have 70000",
+    ),
+    ("[outbox]\nallow_ports = [\"25\"]", "H0103 2:16"),
+    (
+        "[portal]\ncolour = \"teal\"",
+        "H0141 2:10 `teal` is not a colour | write # and six hexadecimal digits",
+    ),
+    ("[portal]\ncolour = \"#12345g\"", "H0141 2:10"),
+    (
+        "[portal]\nname = \"  \"",
+        "H0141 2:8 the portal cannot be called `  ` | write 1 to 40 characters",
+    ),
+    (
+        "[portal]\nlogo = \"https://example.com/logo.svg\"",
+        "H0142 2:8 `https://example.com/logo.svg` is not the file of a picture",
+    ),
+    (
+        "[portal]\nlogo = \"logo.exe\"",
+        "H0142 2:8 `logo.exe` is not",
+    ),
+    (
+        "[portal]\nlogo = \"fake.png\"",
+        "H0142 2:8 `fake.png` does not hold what its name says",
+    ),
+    (
+        "[portal]\nlogo = \"none.png\"",
+        "H0107 2:8 the file `none.png` cannot be read",
+    ),
+    (
+        "[portal]\ncolor = \"#123456\"",
+        "H0102 2:1 unknown field `color` in [portal] | did you mean `colour`?",
+    ),
+    ("[outbox]\nretry = []", "H0135 2:9 a retry schedule needs"),
+    (
+        "[outbox]\nallow_subnet = []",
+        "H0102 2:1 unknown field `allow_subnet` in [outbox] | did you mean `allow_subnets`?",
     ),
     ("listen = ", "H0101 1:"),
 ];

@@ -178,10 +178,16 @@ impl Pair {
     }
 
     async fn claim(&mut self, node: &str, lanes: usize) {
-        let asked: Vec<(&str, u32)> = (0..LANES.len())
+        let asked: Vec<&str> = (0..LANES.len())
             .filter(|lane| lanes & (1 << lane) != 0)
-            .map(|lane| (LANES[lane], EVERYTHING))
+            .map(|lane| LANES[lane])
             .collect();
+        self.claim_in(node, &asked).await;
+    }
+
+    /// Claims all that is due in these lanes.
+    pub(super) async fn claim_in(&mut self, node: &str, lanes: &[&str]) {
+        let asked: Vec<(&str, u32)> = lanes.iter().map(|lane| (*lane, EVERYTHING)).collect();
         let mut theirs = Vec::new();
         for claimed in claim_lanes(&self.store, node, &asked, LEASE).await {
             self.remember(&claimed.effect);

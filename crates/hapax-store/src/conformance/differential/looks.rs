@@ -1,7 +1,7 @@
 //! What is read of effects on both sides: one, all that fit, lanes with something to do, counts, parcels.
 
 use hapax_ledger::effect::EffectState;
-use hapax_ledger::id::EffectId;
+use hapax_ledger::id::{EffectId, EventId};
 use hapax_ledger::time::Span;
 use proptest::prelude::*;
 
@@ -63,21 +63,20 @@ impl Pair {
             return;
         };
         let theirs = self.store.effect(theirs).await.expect("the store reads");
-        // The events that call for it come in no order but that the first is the first.
         let named = |detail: EffectDetail| {
-            let mut events: Vec<_> = detail.events.into_iter().map(|id| self.named(id)).collect();
-            events.get_mut(1..).unwrap_or_default().sort_unstable();
+            let effect = self.named_effect(detail.effect);
+            let events: Vec<_> = detail.events.into_iter().map(|id| self.named(id)).collect();
             EffectDetail {
-                effect: self.named_effect(detail.effect),
-                events,
+                events: first_first(&effect, events),
+                effect,
                 ..detail
             }
         };
-        let in_order = |mut detail: EffectDetail| {
-            let events = &mut detail.events;
-            events.get_mut(1..).unwrap_or_default().sort_unstable();
+        let in_order = |detail: EffectDetail| {
+            let effect = plain(detail.effect);
             EffectDetail {
-                effect: plain(detail.effect),
+                events: first_first(&effect, detail.events),
+                effect,
                 ..detail
             }
         };
@@ -149,6 +148,14 @@ impl Pair {
             self.look_at_effects(&look).await;
         }
     }
+}
+
+/// The events that call for an effect come in no order but that the first is the first, while it is known: of those that came in one
+/// arrival no store is the first to say which is older.
+fn first_first(effect: &Effect, mut events: Vec<EventId>) -> Vec<EventId> {
+    let rest = usize::from(events.first() == Some(&effect.event));
+    events.get_mut(rest..).unwrap_or_default().sort_unstable();
+    events
 }
 
 async fn whole_list(store: &Subject, filter: &EffectFilter) -> Vec<Effect> {

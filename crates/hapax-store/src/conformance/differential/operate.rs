@@ -108,6 +108,7 @@ impl Pair {
         let command = |event, decision, if_revision| Command {
             event,
             decision,
+            only: None,
             by: request.map_or_else(ada, |number| {
                 // The same key with another question, every so often.
                 asking(&format!("r{}", number / 2), number)

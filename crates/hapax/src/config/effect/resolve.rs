@@ -9,6 +9,7 @@ use hapax_ledger::glob::Glob;
 use hapax_ledger::order::OrderRule;
 use hapax_ledger::plan::{EffectRule, When};
 use hapax_ledger::template::Template;
+use hapax_store::nouns::is_endpoint_name;
 
 use super::condition::{self, ConditionConfig};
 use super::expression::Expression;
@@ -122,7 +123,17 @@ fn name(scan: &Scan<'_>, raw: &RawEffect) -> Option<Arc<str>> {
         let remedy = format!("use 1 to {NAME_BYTES_MAX} letters, digits, -, _ and .");
         scan.error("H0126", &name.at, wrong, remedy);
     }
-    fits.then(|| name.value.as_str().into())
+    // A delivery to an endpoint is an effect under the endpoint's id; one key must not mean two things.
+    let reserved = is_endpoint_name(&name.value);
+    if reserved {
+        let wrong = format!(
+            "{} cannot be the name of an effect: endpoints are called so",
+            name.shown()
+        );
+        let remedy = "choose a name that does not begin with ep_".to_owned();
+        scan.error("H0126", &name.at, wrong, remedy);
+    }
+    (fits && !reserved).then(|| name.value.as_str().into())
 }
 
 fn url(scan: &Scan<'_>, raw: &RawEffect) -> Option<super::Url> {

@@ -89,7 +89,7 @@ pub(super) fn timeout(scan: &Scan<'_>, text: Option<&Text>) -> Option<Duration> 
     Some(Duration::from_micros(span.micros().unsigned_abs()))
 }
 
-pub(super) fn retry(scan: &Scan<'_>, texts: Option<&Texts>) -> Option<Schedule> {
+pub(in crate::config) fn retry(scan: &Scan<'_>, texts: Option<&Texts>) -> Option<Schedule> {
     let Some(texts) = texts else {
         return Some(Schedule::default());
     };

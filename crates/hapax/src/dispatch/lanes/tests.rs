@@ -45,9 +45,11 @@ fn job(lane: &Arc<str>, now: Instant) -> Job {
             source: "s".into(),
             event_type: None,
             key: "k".into(),
+            object_id: None,
             received_at: at,
             content_type: None,
             body: Bytes::new(),
+            about: None,
         }),
         snapshot: None,
         held_until: now,
@@ -223,6 +225,44 @@ fn what_is_heard_during_a_claim_is_asked_for_next() {
     let next = lanes.next_look(now).expect("there is something");
     let todo = lanes.todo(next, ours);
     assert_eq!(todo.ask.values().flatten().count(), 1);
+}
+
+/// A rate holds over pauses in which there is nothing to do, and a lane is forgotten once that makes no difference.
+#[test]
+fn a_rate_is_not_forgotten_with_its_lane() {
+    let now = crate::clock::tick();
+    let lane: Arc<str> = "lane".into();
+    let mut lanes = Lanes::new(1);
+    let rated = Caps {
+        concurrency: 8,
+        rate: Some(4),
+    };
+    let ours = |_: &str| Standing::Ours(rated);
+    let mut sent = 0;
+    for step in 0..100 {
+        let at = now + Duration::from_millis(10 * step);
+        if lanes.promise(&lane, rated, at) {
+            lanes.fill(&lane, job(&lane, at), at);
+        }
+        for _ in lanes.todo(at, ours).start {
+            lanes.came_back(&lane, OK, at, 0.0);
+            lanes.finished(&lane, Finished::Settled, at);
+            sent += 1;
+        }
+    }
+    assert!(
+        (7..=8).contains(&sent),
+        "{sent}: four, and four within the second"
+    );
+    // What is left goes, and then the lane is forgotten.
+    for seconds in 1..60 {
+        let at = now + Duration::from_secs(seconds);
+        for _ in lanes.todo(at, ours).start {
+            lanes.came_back(&lane, OK, at, 0.0);
+            lanes.finished(&lane, Finished::Settled, at);
+        }
+    }
+    assert!(lanes.lanes.is_empty());
 }
 
 /// A lane that another node looks after gives everything back and costs nothing.

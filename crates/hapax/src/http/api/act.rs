@@ -221,6 +221,7 @@ fn refused(why: WhyNot, verdict: &Verdict) -> Answer {
         }
         WhyNot::NotHeld => (answer::NOT_HELD, None),
         WhyNot::NoConflict => (answer::NO_CONFLICT, None),
+        WhyNot::PayloadReaped => (answer::REAPED, None),
     };
     let detail = detail.as_deref().unwrap_or(problem.detail);
     explained(problem, detail, Some(verdict_json(verdict)))

@@ -1,9 +1,11 @@
 //! The JSON body of a request, read strictly: every field is asked for by name, and one that nobody asked for is an error.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use hapax_ledger::time::Time;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::list::{Invalid, refuse_all};
@@ -38,6 +40,144 @@ impl Fields {
             Err(error) => (Map::new(), vec![not_an_object(&error.to_string())]),
         };
         Fields { fields, wrong }
+    }
+
+    /// The fields of an object, and what was taken out of it before it was read: `aside` as it is written.
+    pub(super) fn of_all_but<'a>(body: &'a [u8], aside: &str) -> (Fields, Option<&'a RawValue>) {
+        let read: Result<BTreeMap<String, &RawValue>, _> = serde_json::from_slice(body);
+        let mut parts = match read {
+            Ok(parts) => parts,
+            // Says what is wrong.
+            Err(_) => return (Fields::of(body), None),
+        };
+        let taken = parts.remove(aside).filter(|raw| raw.get() != "null");
+        let read = |(name, raw): (String, &RawValue)| {
+            let value = serde_json::from_str(raw.get()).unwrap_or_default();
+            (name, value)
+        };
+        let fields = Fields {
+            fields: parts.into_iter().map(read).collect(),
+            wrong: Vec::new(),
+        };
+        (fields, taken)
+    }
+
+    /// Was it given, be it as `null`?
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.fields.contains_key(name)
+    }
+
+    /// Puts what a field says in its place: `null` clears it, and what is missing leaves it as it is.
+    pub(super) fn set<T: Default>(
+        &mut self,
+        name: &str,
+        place: &mut T,
+        read: impl FnOnce(&mut Fields, &str) -> Option<T>,
+    ) {
+        match self.fields.get(name) {
+            None => {}
+            Some(Value::Null) => {
+                self.fields.remove(name);
+                *place = T::default();
+            }
+            Some(_) => {
+                if let Some(value) = read(self, name) {
+                    *place = value;
+                }
+            }
+        }
+    }
+
+    /// A text that may be empty, of at most so many characters.
+    pub(super) fn any_text(&mut self, name: &str, chars_max: usize) -> Option<String> {
+        match self.take(name)? {
+            Value::String(text) if text.chars().count() <= chars_max => return Some(text),
+            Value::String(_) => {
+                let msg = format!("at most {chars_max} characters are expected");
+                self.complain(name, &msg, VALUE);
+            }
+            _ => self.complain(name, "a text is expected", TYPE),
+        }
+        None
+    }
+
+    /// A long text that may be missing, of at most so many bytes.
+    pub(super) fn optional_text_up_to(&mut self, name: &str, bytes_max: usize) -> Option<String> {
+        match self.take(name)? {
+            Value::String(text) if text.len() <= bytes_max => return Some(text),
+            Value::String(_) => self.complain(name, "it is too long", VALUE),
+            _ => self.complain(name, "a text is expected", TYPE),
+        }
+        None
+    }
+
+    /// Has something been said about this field already?
+    pub(super) fn is_wrong(&self, name: &str) -> bool {
+        self.wrong.iter().any(|invalid| invalid.is_about(name))
+    }
+
+    /// A flag that may be missing.
+    pub(super) fn optional_flag(&mut self, name: &str) -> Option<bool> {
+        self.has(name).then(|| self.flag(name))
+    }
+
+    /// A list of texts that may be missing; not more than so many, and each as `fits` wants it.
+    pub(super) fn words(
+        &mut self,
+        name: &str,
+        count_max: usize,
+        expected: &str,
+        fits: impl Fn(&str) -> bool,
+    ) -> Option<Vec<String>> {
+        if self.fields.get(name).is_none_or(Value::is_null) {
+            self.fields.remove(name);
+            return None;
+        }
+        let found = self.texts(name);
+        if found.len() > count_max {
+            let msg = format!("at most {count_max} are expected");
+            self.complain(name, &msg, VALUE);
+        } else if !found.iter().all(|text| fits(text)) {
+            self.complain(name, expected, VALUE);
+        }
+        Some(found)
+    }
+
+    /// A list of whole numbers that may be missing.
+    pub(super) fn numbers(&mut self, name: &str, count_max: usize, max: u32) -> Option<Vec<u32>> {
+        let value = self.take(name)?;
+        let read = |value: &Value| {
+            let number = whole(value).and_then(|number| u32::try_from(number).ok());
+            number.filter(|number| *number <= max)
+        };
+        let found: Option<Vec<u32>> = value
+            .as_array()
+            .filter(|all| !all.is_empty() && all.len() <= count_max)
+            .and_then(|all| all.iter().map(read).collect());
+        if found.is_none() {
+            let msg = format!("1 to {count_max} whole numbers from 0 to {max} are expected");
+            self.complain(name, &msg, VALUE);
+        }
+        found
+    }
+
+    /// Texts by name, that may be missing.
+    pub(super) fn map(&mut self, name: &str) -> Option<BTreeMap<String, String>> {
+        let value = self.take(name)?;
+        let found: Option<BTreeMap<String, String>> = match value {
+            Value::Object(map) => {
+                let texts = map.into_iter().map(|(name, value)| match value {
+                    Value::String(text) => Some((name, text)),
+                    _ => None,
+                });
+                texts.collect()
+            }
+            _ => None,
+        };
+        if found.is_none() {
+            self.complain(name, "an object of texts is expected", TYPE);
+        }
+        found
     }
 
     fn complain(&mut self, name: &str, msg: &str, kind: &'static str) {

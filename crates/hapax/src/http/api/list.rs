@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use crate::http::answer::{self, Answer};
 
 /// Rows of a list that does not say how many.
-const LIMIT_DEFAULT: u32 = 50;
+pub(super) const LIMIT_DEFAULT: u32 = 50;
 
 /// A page of a list as users see it.
 #[derive(Serialize, ToSchema)]
@@ -71,6 +71,11 @@ impl Invalid {
             msg: msg.into(),
             r#type: "value_error",
         }
+    }
+
+    /// Is it about the field of this name?
+    pub(super) fn is_about(&self, name: &str) -> bool {
+        self.loc[1] == name
     }
 
     /// A header.

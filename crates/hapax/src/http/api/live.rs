@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use axum::Extension;
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
@@ -67,6 +68,7 @@ impl Live {
 pub async fn stream(
     State(api): State<Api>,
     RawQuery(query): RawQuery,
+    Extension(auth::Shown(token)): Extension<auth::Shown>,
     headers: HeaderMap,
 ) -> Response {
     let wanted = read_filter(query.as_deref().unwrap_or(""))
@@ -89,7 +91,7 @@ pub async fn stream(
     };
     let (out, pieces) = mpsc::channel(PIECES_MAX);
     let listener = Listener {
-        token: auth::hash_of(&headers),
+        token,
         api,
         filter,
         follower,

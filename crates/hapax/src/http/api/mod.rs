@@ -12,9 +12,11 @@
 //! - [`alert`]: what somebody should look at
 //! - [`token`]: API tokens; [`audit`]: who decided what; [`secret`]: secrets that providers choose
 //! - [`source`]: sources and what they refused; [`keys`]: what the ledger tells about their keys
+//! - [`outbox`]: the outgoing API
 //! - `list`: what lists look like
 //! - [`posted`]: requests that change something; `body`: their JSON, read strictly
 //! - [`describe`]: what the API says about itself, as OpenAPI
+//! - [`settings`]: what this node goes by
 //! - [`store`]: how full it is, what has expired, a copy of it
 //! - [`ops`]: `/healthz`, `/readyz`, `/metrics`
 
@@ -30,13 +32,16 @@ pub mod guard;
 pub mod keys;
 pub mod list;
 pub mod live;
+mod once;
 pub mod ops;
+pub mod outbox;
 pub mod own;
 pub mod posted;
 mod progress;
 pub mod replay;
 mod run;
 pub mod secret;
+pub mod settings;
 pub mod source;
 pub mod store;
 pub mod timeline;
@@ -52,10 +57,11 @@ use hapax_store::nouns::Role;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use self::describe::document::{self, Document};
+use self::describe::document::{self, Document, Scope};
 use self::live::Live;
 use super::answer::{self, problem};
 use super::auth;
+use super::pages::look::Look;
 use crate::alert::Alerts;
 use crate::guard::Guards;
 use crate::inbox::Inbox;
@@ -64,6 +70,7 @@ use crate::operate::Operator;
 use crate::operate::replays::Replays;
 use crate::operate::tokens::Tokens;
 use crate::operate::upkeep::Upkeep;
+use crate::outbox::{Publisher, Schemas};
 use crate::secrets::Safe;
 use crate::secrets::offered::Offered;
 
@@ -77,6 +84,14 @@ pub struct Api {
     pub store: Arc<dyn Store>,
     /// The inbound door.
     pub inbox: Arc<Inbox>,
+    /// Applications, endpoints, types of events; publishes messages.
+    pub publisher: Publisher,
+    /// What payloads have to be like.
+    pub schemas: Arc<Schemas>,
+    /// Where consumers see their own endpoints.
+    pub portal: Arc<str>,
+    /// What their pages look like.
+    pub look: Arc<Look>,
     /// Carries out what operators decide.
     pub operator: Operator,
     /// Carries replays on.
@@ -103,24 +118,45 @@ pub struct Api {
 pub fn router(api: Api) -> Router {
     let (guarded, described) = ledger().merge(admins()).split_for_parts();
     let guarded = guarded
+        .merge(outbox::unsupported::of_all())
         .fallback(nothing_here)
         .method_not_allowed_fallback(wrong_method)
         .layer(middleware::from_fn_with_state(api.clone(), auth::require));
+    let (of_apps, described_apps) = of_apps().split_for_parts();
+    let of_apps = of_apps
+        .merge(outbox::unsupported::of_app())
+        .method_not_allowed_fallback(wrong_method)
+        .layer(middleware::from_fn_with_state(
+            api.clone(),
+            auth::require_for_app,
+        ));
     let (open, document) = open().split_for_parts();
-    let document = Document::new(document.nest(UNDER, described));
-    open.nest(UNDER, guarded)
+    let document = document.nest(UNDER, described).nest(UNDER, described_apps);
+    let document = Document::new(document);
+    open.nest(UNDER, guarded.merge(of_apps))
         .layer(Extension(document))
         .fallback(nothing_here)
         .method_not_allowed_fallback(wrong_method)
         .with_state(api)
 }
 
-/// How the server is: open to everybody who can reach it.
+/// What tokens of single applications may ask, too.
+fn of_apps() -> OpenApiRouter<Api> {
+    outbox::of_app()
+        .merge(outbox::secrets())
+        .merge(outbox::owners())
+        .merge(outbox::shared())
+        .merge(outbox::types())
+        .merge(outbox::own_token())
+}
+
+/// How the server is, and public keys: open to everybody who can reach it.
 fn open() -> OpenApiRouter<Api> {
     OpenApiRouter::new()
         .routes(routes!(ops::healthz))
         .routes(routes!(ops::readyz))
         .routes(routes!(ops::metrics))
+        .routes(routes!(outbox::jwks::show))
 }
 
 /// Looking needs a viewer, deciding an operator: [`auth::require`] tells them apart by the method.
@@ -154,8 +190,9 @@ fn ledger() -> OpenApiRouter<Api> {
         .routes(routes!(alert::list))
         .routes(routes!(source::list))
         .routes(routes!(keys::audit))
-        .routes(routes!(source::refused));
-    document::guard(router.get_openapi_mut(), auth::least);
+        .routes(routes!(source::refused))
+        .merge(outbox::of_all());
+    document::guard(router.get_openapi_mut(), auth::least, Scope::All);
     router
 }
 
@@ -167,6 +204,7 @@ fn admins() -> OpenApiRouter<Api> {
         .routes(routes!(audit::list))
         .routes(routes!(erase::event))
         .routes(routes!(erase::entity))
+        .routes(routes!(settings::show))
         .routes(routes!(store::stats))
         .routes(routes!(store::prune))
         .routes(routes!(store::backup))
@@ -174,7 +212,7 @@ fn admins() -> OpenApiRouter<Api> {
         .routes(routes!(secret::expect))
         .routes(routes!(secret::drop_one))
         .route_layer(middleware::from_fn(auth::admins_only));
-    document::guard(router.get_openapi_mut(), |_| Role::Admin);
+    document::guard(router.get_openapi_mut(), |_| Role::Admin, Scope::All);
     router
 }
 

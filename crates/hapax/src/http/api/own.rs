@@ -12,9 +12,10 @@ use hapax_ledger::retry::Next;
 use hapax_ledger::time::Span;
 use hapax_ledger::transition::{Did, Rejected};
 use hapax_store::nouns::{
-    Effect, Keep, Move, Moved, OWN_LANE, OwnClaim, OwnClaimed, Said, Settlement,
+    self, Effect, Keep, Move, Moved, OWN_LANE, OwnClaim, OwnClaimed, Settlement, is_endpoint_name,
 };
 use http::StatusCode;
+use http_body_util::BodyExt;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -24,6 +25,7 @@ use super::body::Refused;
 use super::describe::asked::{ClaimRequest, ExtendRequest, SettleRequest};
 use super::describe::{told, value};
 use super::event::unavailable;
+use super::once::{Said, once};
 use super::posted::Posted;
 use crate::clock::text as time_text;
 use crate::http::answer::{self, Answer, explained, problem};
@@ -115,9 +117,25 @@ pub async fn claim(State(api): State<Api>, posted: Posted) -> impl IntoResponse 
     if api.operator.classes().contains_key(&claim.name) {
         return problem(answer::NOT_YOURS);
     }
-    match api.store.claim_own(claim).await {
-        Ok(claimed) => said(claimed),
-        Err(error) => unavailable(&error),
+    let work = async {
+        match api.store.claim_own(claim).await {
+            // Only a claim that was given must not be given twice. Everything else is in the ledger, and may change.
+            Ok(claimed @ OwnClaimed::Claimed { .. }) => kept(said(claimed)).await,
+            Ok(claimed) => Said::Pass(said(claimed)),
+            Err(error) => Said::Pass(unavailable(&error)),
+        }
+    };
+    once(&api, &posted, work).await
+}
+
+/// An answer that the same request gets again, if it is a good one.
+async fn kept(answer: Answer) -> Said {
+    match answer.status() {
+        StatusCode::OK => match answer.into_body().collect().await {
+            Ok(body) => Said::Keep(body.to_bytes()),
+            Err(never) => match never {},
+        },
+        _ => Said::Pass(answer),
     }
 }
 
@@ -131,6 +149,12 @@ fn read_claim(posted: &Posted) -> Result<OwnClaim, Refused> {
     let name = fields.text("name");
     if name.chars().count() > NAME_CHARS_MAX {
         fields.refuse("name", "at most 200 characters are expected");
+    }
+    if is_endpoint_name(&name) {
+        fields.refuse(
+            "name",
+            "only deliveries to endpoints have names that begin with ep_",
+        );
     }
     let key = fields.text("key");
     let repeat = fields.word("repeat", "converges, keyed, once", Repeat::from_word);
@@ -194,12 +218,16 @@ fn result_of(bytes: &[u8]) -> Value {
 #[utoipa::path(post, path = "/effect/{id}/extend", operation_id = "extendEffect", tag = "your own code",
     params(("id" = String, Path, description = "the effect")), request_body = ExtendRequest,
     responses((status = OK, description = "the claim holds until then", body = AdvancedBody)))]
-pub async fn extend(api: State<Api>, id: Path<String>, posted: Posted) -> impl IntoResponse {
+pub async fn extend(State(api): State<Api>, id: Path<String>, posted: Posted) -> impl IntoResponse {
     let mut fields = posted.fields();
     let fence = fields.number("fence", 0..=FENCE_MAX);
     let seconds = fields.number("leaseSeconds", 1..=LEASE_SECONDS_MAX);
     match fields.finish() {
-        Ok(()) => advance(api, id, fence, Move::Extend(seconds_of(seconds))).await,
+        Ok(()) => {
+            let wanted = Move::Extend(seconds_of(seconds));
+            let work = async { kept(advance(&api, id, fence, wanted).await).await };
+            once(&api, &posted, work).await
+        }
         Err(refused) => refused.answer(),
     }
 }
@@ -208,9 +236,13 @@ pub async fn extend(api: State<Api>, id: Path<String>, posted: Posted) -> impl I
 #[utoipa::path(post, path = "/effect/{id}/settle", operation_id = "settleEffect", tag = "your own code",
     params(("id" = String, Path, description = "the effect")), request_body = SettleRequest,
     responses((status = OK, description = "it is in the ledger", body = AdvancedBody)))]
-pub async fn settle(api: State<Api>, id: Path<String>, posted: Posted) -> impl IntoResponse {
+pub async fn settle(State(api): State<Api>, id: Path<String>, posted: Posted) -> impl IntoResponse {
     match read_settlement(&posted) {
-        Ok((fence, settlement)) => advance(api, id, fence, Move::Settle(settlement)).await,
+        Ok((fence, settlement)) => {
+            let wanted = Move::Settle(settlement);
+            let work = async { kept(advance(&api, id, fence, wanted).await).await };
+            once(&api, &posted, work).await
+        }
         Err(refused) => refused.answer(),
     }
 }
@@ -228,7 +260,7 @@ fn read_settlement(posted: &Posted) -> Result<(u64, Settlement), Refused> {
     }
     let error = fields.optional_text("error");
     fields.finish()?;
-    let said = Said {
+    let said = nouns::Said {
         body_bytes: result.as_ref().map(|text| text.len() as u64),
         excerpt: result.map(Bytes::from),
         error,
@@ -246,7 +278,7 @@ fn read_settlement(posted: &Posted) -> Result<(u64, Settlement), Refused> {
     ))
 }
 
-async fn advance(State(api): State<Api>, Path(id): Path<String>, fence: u64, what: Move) -> Answer {
+async fn advance(api: &Api, Path(id): Path<String>, fence: u64, what: Move) -> Answer {
     let Ok(id) = id.parse::<EffectId>() else {
         return problem(answer::NOT_FOUND);
     };

@@ -1,5 +1,6 @@
 //! A request that changes something: who asks, its body, and the key under which it is carried out once.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{FromRequest, Request};
@@ -19,6 +20,8 @@ use crate::http::auth::Actor;
 
 /// The largest body: a result of 8 KiB, a reason and a list of names are far below.
 const BODY_BYTES_MAX: usize = 64 * 1024;
+/// The largest body with a payload in it: a payload of 1 MiB, and what is said about it.
+const LARGE_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// How long a body may take. An operator's tool sends it with its head.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -32,14 +35,32 @@ pub struct Posted {
     pub actor: Actor,
     /// When it came.
     pub at: Time,
-    body: Bytes,
-    request: Option<RequestKey>,
+    /// What came.
+    pub(super) body: Bytes,
+    /// Under which key.
+    pub(super) request: Option<RequestKey>,
+    /// The key as it was written, for lists.
+    pub(super) key: Option<String>,
+    /// Where it was sent.
+    pub(super) path: Arc<str>,
 }
 
 impl Posted {
     /// The fields of its body.
     pub(super) fn fields(&self) -> Fields {
         Fields::of(&self.body)
+    }
+
+    /// The same request for something that is done along with it: the key is for the whole.
+    pub(super) fn without_key(&self) -> Posted {
+        Posted {
+            actor: self.actor.clone(),
+            at: self.at,
+            body: self.body.clone(),
+            request: None,
+            key: None,
+            path: self.path.clone(),
+        }
     }
 
     /// Under whose name it is done, and why.
@@ -57,38 +78,54 @@ impl<S: Sync> FromRequest<S> for Posted {
     type Rejection = Response;
 
     async fn from_request(request: Request, _: &S) -> Result<Posted, Response> {
-        let (head, body) = request.into_parts();
-        let Some(actor) = head.extensions.get::<Actor>().cloned() else {
-            return Err(problem(answer::NO_TOKEN).into_response());
-        };
-        let headers = head.headers.get_all(IDEMPOTENCY_KEY).iter();
-        let key = parse_key(headers.map(HeaderValue::as_bytes)).map_err(|wrong| {
-            explained(answer::BAD_KEY, &wrong.to_string(), None).into_response()
-        })?;
-        let reading = axum::body::to_bytes(body, BODY_BYTES_MAX);
-        let body = match tokio::time::timeout(BODY_TIMEOUT, reading).await {
-            Ok(Ok(body)) => body,
-            Ok(Err(_)) => return Err(problem(answer::TOO_LARGE).into_response()),
-            Err(_) => return Err(problem(answer::TOO_SLOW).into_response()),
-        };
-        let parts = RequestParts {
-            method: head.method.as_str(),
-            path: head.uri.path(),
-            query: head.uri.query(),
-            content_type: None,
-            body: &body,
-        };
-        let request = key.map(|key| RequestKey {
-            key: request_key(&actor.name, key.as_str()),
-            fingerprint: Fingerprint::of(&parts).bytes(),
-        });
-        Ok(Posted {
-            actor,
-            at: clock::now(),
-            body,
-            request,
-        })
+        read(request, BODY_BYTES_MAX).await
     }
+}
+
+/// The same with room for a payload, a schema or a description of an API.
+pub struct LargePosted(pub Posted);
+
+impl<S: Sync> FromRequest<S> for LargePosted {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, _: &S) -> Result<LargePosted, Response> {
+        read(request, LARGE_BYTES_MAX).await.map(LargePosted)
+    }
+}
+
+async fn read(request: Request, bytes_max: usize) -> Result<Posted, Response> {
+    let (head, body) = request.into_parts();
+    let Some(actor) = head.extensions.get::<Actor>().cloned() else {
+        return Err(problem(answer::NO_TOKEN).into_response());
+    };
+    let headers = head.headers.get_all(IDEMPOTENCY_KEY).iter();
+    let key = parse_key(headers.map(HeaderValue::as_bytes))
+        .map_err(|wrong| explained(answer::BAD_KEY, &wrong.to_string(), None).into_response())?;
+    let reading = axum::body::to_bytes(body, bytes_max);
+    let body = match tokio::time::timeout(BODY_TIMEOUT, reading).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(_)) => return Err(problem(answer::TOO_LARGE).into_response()),
+        Err(_) => return Err(problem(answer::TOO_SLOW).into_response()),
+    };
+    let parts = RequestParts {
+        method: head.method.as_str(),
+        path: head.uri.path(),
+        query: head.uri.query(),
+        content_type: None,
+        body: &body,
+    };
+    let request = key.as_ref().map(|key| RequestKey {
+        key: request_key(&actor.name, key.as_str()),
+        fingerprint: Fingerprint::of(&parts).bytes(),
+    });
+    Ok(Posted {
+        actor,
+        at: clock::now(),
+        body,
+        request,
+        key: key.map(|key| key.to_string()),
+        path: head.uri.path().into(),
+    })
 }
 
 /// What an actor's key is kept under. Everybody has keys of their own.

@@ -126,6 +126,7 @@ fn read(posted: &Posted) -> Result<Replay, Refused> {
         created_at: posted.at,
         dry_run,
         rate: rate.and_then(|rate| u32::try_from(rate).ok()),
+        task: None,
         state: ReplayState::Running,
         progress: ReplayProgress::default(),
     })

@@ -2,6 +2,7 @@
 //! and the server is on whatever port is free.
 
 use std::net::SocketAddr;
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
@@ -19,13 +20,16 @@ const SERVER: &str = "127.0.0.1:8080";
 const GUARD: &str = "127.0.0.1:8081";
 /// Where the pages' services are.
 const SERVICES: &str = "http://127.0.0.1:9000";
+/// A token as pages show it.
+const TOKEN_EXAMPLE: &str = "hpx_the-token-that-serve-printed";
 /// The file whose being there mends the services.
 const MENDED: &str = "mended";
 
 pub(super) struct Terminal {
     folder: tempfile::TempDir,
     world: World,
-    server: Option<Server>,
+    /// Servers, and the address that the page has for each.
+    servers: Vec<(String, Server)>,
     guard: Option<SocketAddr>,
     environment: Vec<(String, String)>,
     words: Words,
@@ -43,9 +47,8 @@ impl Terminal {
                 let count = charges.fetch_add(1, Ordering::SeqCst) + 1;
                 Act::AnswerWith(201, "", format!("{{\"charge\":{count}}}\n"))
             }
-            "/activate" => Act::Answer(200),
-            _ if mended.exists() => Act::Answer(200),
-            _ => Act::Answer(500),
+            "/mail" | "/note" | "/hooks" if !mended.exists() => Act::Answer(500),
+            _ => Act::Answer(200),
         });
         for (name, text) in files {
             let text = text
@@ -57,7 +60,7 @@ impl Terminal {
         Terminal {
             folder,
             world,
-            server: None,
+            servers: Vec::new(),
             guard: None,
             environment: Vec::new(),
             words: Words::default(),
@@ -67,20 +70,37 @@ impl Terminal {
     /// Runs a command when everything before it has come to rest. Gives what stands below it then.
     pub(super) fn run(&mut self, command: &str) -> String {
         self.rest();
-        let words = split(&self.words.real(command));
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        match &words[..] {
-            // The world is there already.
-            ["python3", ..] => String::new(),
-            ["hapax", "serve", ..] => {
-                let mut serve = hapax(self.folder.path());
-                let server = Server::start(serve.arg("serve"));
-                let config = std::fs::read_to_string(self.folder.path().join("hapax.toml"));
-                if config.expect("a config").contains("[[guard]]") {
-                    let address = server.wait_for_log("guarding")["address"].clone();
-                    self.guard = address.as_str().and_then(|address| address.parse().ok());
-                }
-                self.server = Some(server);
+        let command = self.words.real(command);
+        let words = split(&command.replace(SERVICES, &self.world.url("")));
+        let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
+        // `NAME=value command`: for this command only.
+        let before = self.environment.len();
+        while let Some((name, value)) = words.first().and_then(|word| assignment(word)) {
+            self.environment.push((name.to_owned(), value.to_owned()));
+            words.remove(0);
+        }
+        let said = self.obey(&words);
+        if words.first() != Some(&"export") {
+            self.environment.truncate(before);
+        }
+        said
+    }
+
+    fn obey(&mut self, words: &[&str]) -> String {
+        match words {
+            // Services of a page: the world is there already.
+            ["python3", .., "&"] | ["hapax", "echo", .., "&"] => String::new(),
+            ["python3", script] => self.python(script),
+            ["hapax", "serve", args @ ..] => {
+                self.serve(args);
+                String::new()
+            }
+            ["kill", "-9", job] => {
+                let number = job
+                    .strip_prefix('%')
+                    .and_then(|job| job.parse::<usize>().ok());
+                let (_, server) = self.servers.remove(number.expect("a job") - 1);
+                server.kill();
                 String::new()
             }
             ["touch", name] => {
@@ -98,19 +118,83 @@ impl Terminal {
         }
     }
 
-    fn ask(&mut self, args: &[&str]) -> String {
-        let address = self.server.as_ref().expect("a server").address();
-        let mut command = hapax(self.folder.path());
-        command
-            .args(args)
-            .env("HAPAX_URL", format!("http://{address}"))
+    /// Starts a server on a port that is free, whatever the page says.
+    fn serve(&mut self, args: &[&str]) {
+        let mut args: Vec<&str> = args.to_vec();
+        args.retain(|word| *word != "&" && !word.starts_with("2>"));
+        let mut shown = SERVER.to_owned();
+        if let Some(at) = args.iter().position(|word| *word == "--listen") {
+            shown = args[at + 1].to_owned();
+            args.drain(at..at + 2);
+        }
+        let mut serve = hapax(self.folder.path());
+        serve
+            .arg("serve")
+            .args(&args)
+            .args(["--listen", "127.0.0.1:0"])
             .envs(self.environment.iter().map(|(name, value)| (name, value)));
-        let Ran { stdout, stderr, .. } = Ran::of(&mut command);
-        let said = format!("{stdout}{stderr}")
-            .replace(&address.to_string(), SERVER)
-            .replace(&self.world.url(""), SERVICES);
+        let server = Server::start(&mut serve);
+        let config = std::fs::read_to_string(self.folder.path().join("hapax.toml"));
+        if config.expect("a config").contains("[[guard]]") {
+            let address = server.wait_for_log("guarding")["address"].clone();
+            self.guard = address.as_str().and_then(|address| address.parse().ok());
+        }
+        // Printed once, and different each time.
+        let said = server.said().lock().expect("whole").clone();
+        let token = said
+            .split_whitespace()
+            .find(|word| word.starts_with("hpx_"));
+        if let Some(token) = token {
+            self.words.know(token, TOKEN_EXAMPLE);
+        }
+        self.servers.push((shown, server));
+    }
+
+    /// A script of the page, with the servers of this run.
+    fn python(&mut self, script: &str) -> String {
+        let mut command = Command::new("python3");
+        command.current_dir(self.folder.path()).arg(script);
+        self.told(&mut command)
+    }
+
+    fn ask(&mut self, args: &[&str]) -> String {
+        let mut command = hapax(self.folder.path());
+        command.args(args);
+        let said = self.told(&mut command);
+        if args.first() == Some(&"init") {
+            self.point_to_the_world();
+        }
+        said
+    }
+
+    /// What a command says.
+    fn told(&mut self, command: &mut Command) -> String {
+        let asked = self
+            .environment
+            .iter()
+            .rev()
+            .find(|(name, _)| name == "HAPAX_URL");
+        let shown = asked.map_or(SERVER, |(_, url)| url.trim_start_matches("http://"));
+        let server = self.servers.iter().find(|(other, _)| other == shown);
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        if let Some((_, server)) = server {
+            command.env("HAPAX_URL", format!("http://{}", server.address()));
+        }
+        let Ran { stdout, stderr, .. } = Ran::of(command);
+        let mut said = format!("{stdout}{stderr}").replace(&self.world.url(""), SERVICES);
+        for (shown, server) in &self.servers {
+            said = said.replace(&server.address().to_string(), shown);
+        }
         let lines = said.lines().map(|line| format!("{}\n", line.trim_end()));
         self.words.example(&lines.collect::<String>())
+    }
+
+    /// A config that `hapax init` wrote names the services of the page.
+    fn point_to_the_world(&self) {
+        let path = self.folder.path().join("hapax.toml");
+        let config = std::fs::read_to_string(&path).expect("a config");
+        let config = config.replace(SERVICES, &self.world.url(""));
+        std::fs::write(&path, config).expect("written");
     }
 
     /// A request to the guard: `-H` is a line of its head, `-d` its body.
@@ -146,7 +230,7 @@ impl Terminal {
             .environment
             .iter()
             .find(|(name, _)| name == "HAPAX_TOKEN");
-        let (Some(server), Some((_, token))) = (&self.server, token) else {
+        let (Some((_, server)), Some((_, token))) = (self.servers.last(), token) else {
             return;
         };
         let is_under_way = |effect: &Value| match effect["state"].as_str() {
@@ -162,14 +246,27 @@ impl Terminal {
     }
 }
 
-/// The words of a command; what is in double quotes is one.
+/// `NAME=value`.
+fn assignment(word: &str) -> Option<(&str, &str)> {
+    let (name, value) = word.split_once('=')?;
+    let is_name = |byte: u8| byte.is_ascii_uppercase() || byte == b'_';
+    name.bytes().all(is_name).then_some((name, value))
+}
+
+/// The words of a command; what is in double or single quotes is one.
 fn split(command: &str) -> Vec<String> {
     let mut words = Vec::new();
-    for (number, part) in command.split('"').enumerate() {
-        match number % 2 {
-            0 => words.extend(part.split_whitespace().map(str::to_owned)),
-            _ => words.push(part.to_owned()),
-        }
+    let mut rest = command.trim_start();
+    while let Some(first) = rest.chars().next() {
+        let (word, more) = match first {
+            '"' | '\'' => {
+                let inner = &rest[1..];
+                inner.split_once(first).expect("a closing quote")
+            }
+            _ => rest.split_at(rest.find(' ').unwrap_or(rest.len())),
+        };
+        words.push(word.to_owned());
+        rest = more.trim_start();
     }
     words
 }

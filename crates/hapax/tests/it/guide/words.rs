@@ -2,7 +2,9 @@
 //! times are as long as the real ones, so that tables stay tables: ids are numbered as they come, and every time is the same.
 
 /// What the letters of an id stand behind.
-const PREFIXES: [&str; 5] = ["evt_", "eff_", "run_", "aud_", "key_"];
+const PREFIXES: [&str; 8] = [
+    "evt_", "eff_", "run_", "aud_", "key_", "app_", "ep_", "msg_",
+];
 /// Letters of an id.
 const ID_LETTERS: usize = 26;
 /// What an example's letters begin with.
@@ -10,8 +12,14 @@ const EXAMPLE: &str = "01hapax";
 /// A time, and what it has where: digits, and marks between them.
 const TIME: &str = "2026-01-31 12:00:00";
 
+/// A time that a page has in its own files, and so in what the program makes of them.
+const OF_THE_PAGE: &str = "2026-01-31T12:00:00Z";
+/// What lots stand behind that `hapax send` draws for a sample, and how many digits they have.
+const LOTS: [(&str, usize); 2] = [("evt_sample_", 16), ("obj_", 12)];
+
 /// Other words that differ: what stands before them, and the example. They end before a space or with their line.
-const OTHERS: [(&str, &str); 3] = [
+const OTHERS: [(&str, &str); 4] = [
+    ("whsec_", "4pwbxfv7JHnlkIBK3Yvl9Q0Uy5hTn8sD"),
     ("revision  ", "1"),
     (" answered 200 after ", "3"),
     (" answered 500 after ", "3"),
@@ -34,6 +42,11 @@ impl Words {
         })
     }
 
+    /// Something else that differs, and what the page has for it.
+    pub(super) fn know(&mut self, real: &str, example: &str) {
+        self.ids.push((real.to_owned(), example.to_owned()));
+    }
+
     /// What the program said, as the page shows it.
     pub(super) fn example(&mut self, said: &str) -> String {
         let mut text = self.ids_and_times(said);
@@ -50,6 +63,12 @@ impl Words {
             if let Some(id) = id_at(rest) {
                 text.push_str(&self.example_of(id));
                 rest = &rest[id.len()..];
+            } else if let Some((before, digits)) = lot_at(rest) {
+                text.push_str(&format!("{before}{:0digits$}", 7));
+                rest = &rest[before.len() + digits..];
+            } else if rest.starts_with(OF_THE_PAGE) {
+                text.push_str(OF_THE_PAGE);
+                rest = &rest[OF_THE_PAGE.len()..];
             } else if let Some(length) = time_at(rest) {
                 text.push_str(TIME);
                 rest = &rest[length..];
@@ -65,7 +84,7 @@ impl Words {
         if let Some((_, example)) = self.ids.iter().find(|(real, _)| real == id) {
             return example.clone();
         }
-        let prefix = &id[..4];
+        let prefix = &id[..id.len() - ID_LETTERS];
         let before = self.ids.iter().filter(|(real, _)| real.starts_with(prefix));
         let number = before.count() + 1;
         let width = ID_LETTERS - EXAMPLE.len();
@@ -93,6 +112,14 @@ fn id_at(text: &str) -> Option<&str> {
         .bytes()
         .take_while(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
     (letters.count() == ID_LETTERS).then(|| &text[..prefix.len() + ID_LETTERS])
+}
+
+/// The lot with which a text begins: what stands before it, and its digits.
+fn lot_at(text: &str) -> Option<(&'static str, usize)> {
+    LOTS.into_iter().find(|(before, digits)| {
+        let lot = text.strip_prefix(before).unwrap_or_default().bytes();
+        lot.take_while(u8::is_ascii_hexdigit).count() == *digits
+    })
 }
 
 /// How long the time is with which a text begins: `2026-11-16 02:28:39`, or RFC 3339 with or without a fraction.

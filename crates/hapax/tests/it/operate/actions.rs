@@ -55,6 +55,7 @@ fn a_retry_sends_what_is_not_done_and_nothing_else() {
         );
         let id = scene.send("evt_1", "invoice.paid", &json!({}));
         scene.wait_for_status(&id, "dead");
+        scene.wait_for_state(&id, "good", "done");
         let before = verdict(&scene, &id, "");
         assert_eq!(before["verdict"], "safe", "{before:#}");
 

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::effects::scene::{Scene, effect, on_each_store};
 use crate::support::client::Answer;
 use crate::support::clock::{TOO_LONG, until};
+use crate::support::server::TOKEN;
 use crate::support::world::World;
 
 fn claim(scene: &Scene, key: &str, repeat: &str, seconds: u64) -> Value {
@@ -49,6 +50,43 @@ fn what_is_claimed_and_settled_is_done_for_everybody() {
         assert_eq!(done["result"], json!({"charge": "ch_1"}));
         let other = tell(&scene, &claimed, "settle", json!({"outcome": "failed"}));
         assert_eq!((other.status, other.code().as_str()), (409, "stale_fence"));
+    });
+}
+
+#[test]
+fn a_claim_whose_answer_got_lost_is_the_same_claim() {
+    on_each_store(|store| {
+        let scene = Scene::new(store, &[]);
+        let post = |path: &str, key: &str, body: &Value| {
+            let key = format!("idempotency-key: {key}\r\n");
+            let server = &scene.server;
+            server.ask_as(TOKEN, "POST", path, &body.to_string(), &key)
+        };
+        let body = json!({"name": "charge", "key": "in_1", "repeat": "once", "leaseSeconds": 60});
+        let first = post("/api/v1/effect/claim", "k-1", &body);
+        assert_eq!(first.json()["verdict"], "claimed", "{first:?}");
+        let again = post("/api/v1/effect/claim", "k-1", &body);
+        assert_eq!(again.json(), first.json(), "and not in_flight");
+        assert_eq!(again.header("idempotent-replayed"), Some("true"));
+        let mut other = body.clone();
+        other["key"] = json!("in_2");
+        let reused = post("/api/v1/effect/claim", "k-1", &other);
+        assert_eq!((reused.status, reused.code().as_str()), (409, "H0308"));
+        assert_eq!(
+            post("/api/v1/effect/claim", "k-2", &body).json()["verdict"],
+            "in_flight"
+        );
+
+        let id = first.json()["effectId"].as_str().expect("an id").to_owned();
+        let settle = format!("/api/v1/effect/{id}/settle");
+        let done =
+            json!({"fence": first.json()["fence"], "outcome": "done", "result": {"charge": 1}});
+        let settled = post(&settle, "k-3", &done);
+        assert_eq!(settled.json()["state"], "done", "{settled:?}");
+        assert_eq!(post(&settle, "k-3", &done).json(), settled.json());
+        // What was in flight is done by now: an answer that may change is not kept.
+        let asked = post("/api/v1/effect/claim", "k-2", &body);
+        assert_eq!(asked.json()["verdict"], "done");
     });
 }
 

@@ -110,7 +110,7 @@ fn a_token_says_when_it_was_last_used() {
 }
 
 /// Method, path, and the least role that is not refused.
-const ROUTES: [(&str, &str, &str); 32] = [
+const ROUTES: [(&str, &str, &str); 33] = [
     ("GET", "/event", "viewer"),
     ("GET", "/event/evt_x", "viewer"),
     ("GET", "/event/evt_x/body", "viewer"),
@@ -137,6 +137,7 @@ const ROUTES: [(&str, &str, &str); 32] = [
     ("GET", "/audit", "admin"),
     ("POST", "/event/evt_x/erase", "admin"),
     ("POST", "/erase", "admin"),
+    ("GET", "/settings", "admin"),
     ("GET", "/store", "admin"),
     ("POST", "/store/prune", "admin"),
     ("GET", "/store/backup", "admin"),

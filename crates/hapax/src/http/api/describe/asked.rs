@@ -29,6 +29,8 @@ macro_rules! queries {
     };
 }
 
+pub(super) use {bodies, queries};
+
 bodies! {
     /// What an action takes.
     ActionRequest {

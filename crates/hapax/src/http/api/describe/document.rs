@@ -21,6 +21,8 @@ use crate::http::answer;
 
 /// The extension that names the least role of an operation.
 const ROLE: &str = "x-hapax-role";
+/// The extension that says whose tokens may ask.
+const SCOPE: &str = "x-hapax-scope";
 /// How the document calls the one way to say who one is.
 const BEARER: &str = "bearer";
 
@@ -72,34 +74,63 @@ fn head() -> OpenApi {
         .build()
 }
 
+/// Whose tokens may ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Those for everything.
+    All,
+    /// Those for the one application that the path names, too.
+    OneApp,
+    /// Those for any one application, too.
+    Anyone,
+}
+
+impl Scope {
+    const fn word(self) -> &'static str {
+        match self {
+            Scope::All => "all",
+            Scope::OneApp => "app",
+            Scope::Anyone => "any",
+        }
+    }
+}
+
 /// Says of every operation which role it needs and what the doors in front of it may answer.
-pub fn guard(routes: &mut OpenApi, least: fn(&Method) -> Role) {
+pub fn guard(routes: &mut OpenApi, least: fn(&Method) -> Role, scope: Scope) {
     for item in routes.paths.paths.values_mut() {
         for (method, operation) in operations(item) {
-            demand(operation, least(&method));
+            demand(operation, least(&method), scope);
             answer_for_all(operation);
-            if method == Method::POST {
-                answer_for_posts(operation);
+            match method {
+                Method::POST => answer_for_posts(operation),
+                Method::PUT | Method::PATCH | Method::DELETE => answer_for_changes(operation),
+                _ => {}
             }
         }
     }
 }
 
-/// The operations of a path. The API answers GET and POST, no more.
+/// The operations of a path.
 fn operations(item: &mut PathItem) -> impl Iterator<Item = (Method, &mut Operation)> {
-    let get = item.get.as_mut().map(|operation| (Method::GET, operation));
-    let post = item
-        .post
-        .as_mut()
-        .map(|operation| (Method::POST, operation));
-    get.into_iter().chain(post)
+    let all = [
+        (Method::GET, &mut item.get),
+        (Method::POST, &mut item.post),
+        (Method::PUT, &mut item.put),
+        (Method::PATCH, &mut item.patch),
+        (Method::DELETE, &mut item.delete),
+    ];
+    all.into_iter()
+        .filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
 }
 
-fn demand(operation: &mut Operation, role: Role) {
+fn demand(operation: &mut Operation, role: Role, scope: Scope) {
     let bearer = SecurityRequirement::new::<_, [&str; 0], &str>(BEARER, []);
     operation.security = Some(vec![bearer]);
-    let role = ExtensionsBuilder::new().add(ROLE, role.word()).build();
-    operation.extensions.get_or_insert_default().merge(role);
+    let demands = ExtensionsBuilder::new()
+        .add(ROLE, role.word())
+        .add(SCOPE, scope.word())
+        .build();
+    operation.extensions.get_or_insert_default().merge(demands);
 }
 
 /// What can be wrong with any request. What an operation says itself stays.
@@ -115,13 +146,18 @@ fn answer_for_all(operation: &mut Operation) {
     }
 }
 
-/// What can be wrong with any request that changes something, and the key under which it is carried out once.
-fn answer_for_posts(operation: &mut Operation) {
+/// What can be wrong with any request that changes something.
+fn answer_for_changes(operation: &mut Operation) {
     add(operation, problem(&answer::BAD_KEY));
     add(operation, problem(&answer::TOO_SLOW));
     add(operation, problem(&answer::TOO_LARGE));
     add(operation, problem(&answer::KEY_REUSED));
     add(operation, unprocessable("the body is not understood"));
+}
+
+/// The same, and the key under which it is carried out once.
+fn answer_for_posts(operation: &mut Operation) {
+    answer_for_changes(operation);
     let parameters = operation.parameters.get_or_insert_default();
     parameters.push(RefOr::T(idempotency_key()));
 }

@@ -21,12 +21,15 @@ use crate::http::api::{secret, token};
 
 /// Something that can be seen, so that a text is not empty.
 const NOT_BLANK: &str = r"\S";
+/// The same, and none of an endpoint's.
+const OWN_NAME: &str = r"^(?!ep_)\s*\S";
 /// One line on which something can be seen.
-const ONE_LINE: &str = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$";
+pub(super) const ONE_LINE: &str =
+    r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$";
 /// The letters of an id behind its prefix; the first one holds three bits.
-const ID_LETTERS: &str = "[0-7][0-9a-hjkmnp-tv-z]{25}";
+pub(super) const ID_LETTERS: &str = "[0-7][0-9a-hjkmnp-tv-z]{25}";
 
-fn text_up_to(chars_max: usize) -> ObjectBuilder {
+pub(super) fn text_up_to(chars_max: usize) -> ObjectBuilder {
     ObjectBuilder::new()
         .schema_type(Type::String)
         .min_length(Some(1))
@@ -34,14 +37,14 @@ fn text_up_to(chars_max: usize) -> ObjectBuilder {
         .pattern(Some(NOT_BLANK))
 }
 
-fn matching(pattern: &str) -> Object {
+pub(super) fn matching(pattern: &str) -> Object {
     ObjectBuilder::new()
         .schema_type(Type::String)
         .pattern(Some(pattern))
         .build()
 }
 
-fn number(from: u64, to: u64) -> Object {
+pub(super) fn number(from: u64, to: u64) -> Object {
     ObjectBuilder::new()
         .schema_type(Type::Integer)
         .minimum(Some(from))
@@ -49,7 +52,7 @@ fn number(from: u64, to: u64) -> Object {
         .build()
 }
 
-fn words(words: impl IntoIterator<Item = &'static str>) -> Object {
+pub(super) fn words(words: impl IntoIterator<Item = &'static str>) -> Object {
     ObjectBuilder::new()
         .schema_type(Type::String)
         .enum_values(Some(words))
@@ -57,7 +60,7 @@ fn words(words: impl IntoIterator<Item = &'static str>) -> Object {
 }
 
 /// `null` is as good as nothing.
-fn nullable(mut object: Object) -> Object {
+pub(super) fn nullable(mut object: Object) -> Object {
     if let SchemaType::Type(own) = object.schema_type {
         object.schema_type = SchemaType::from_iter([own, Type::Null]);
     }
@@ -86,11 +89,13 @@ macro_rules! values {
     };
 }
 
+pub(super) use values;
+
 values! {
     /// A text of a request.
     text, text_or_null = text_up_to(TEXT_CHARS_MAX).build();
     /// The name of an effect of the user's own code.
-    own_name, own_name_or_null = text_up_to(NAME_CHARS_MAX).build();
+    own_name, own_name_or_null = text_up_to(NAME_CHARS_MAX).pattern(Some(OWN_NAME)).build();
     /// The name of a token.
     token_name, token_name_or_null =
         text_up_to(token::NAME_CHARS_MAX).pattern(Some(ONE_LINE)).build();

@@ -1,0 +1,125 @@
+//! Deliveries asked for again: to some endpoints alone, and to endpoints that were not there.
+
+use hapax_ledger::effect::SkipReason;
+use hapax_ledger::event::EventStatus;
+use hapax_ledger::id::EventId;
+use hapax_ledger::time::Time;
+
+use super::operator::{actions, carried, command, give, refused};
+use super::publisher::{endpoint_id, message, ordered, stored, to};
+use super::sample::{Dial, KEEP, Subject, at, detail, reap_all};
+use super::worker::{GIVEN_UP, SETTLED, START, claim, claim_one, done, names, serial};
+use crate::nouns::{Command, Commanded, Decision, Move, NewEffect, WhyNot};
+
+fn only(event: EventId, decision: Decision, endpoint: u64) -> Command {
+    Command {
+        only: Some(vec![endpoint_id(endpoint).to_string()]),
+        ..command(event, decision)
+    }
+}
+
+/// Sends to these and no others what is due.
+async fn sent(store: &Subject) -> Vec<String> {
+    let mut lanes = Vec::new();
+    for effect in claim(store).await {
+        done(store, &effect, START).await;
+        done(store, &effect, SETTLED).await;
+        lanes.push(effect.lane.to_string());
+    }
+    lanes.sort_unstable();
+    lanes
+}
+
+/// E1: a retry or replay that names an endpoint leaves the others alone.
+pub async fn a_command_may_be_limited_to_some_effects(store: Subject, _: Dial) {
+    let event = stored(&store, message(1, "m", at(0), &[1, 2, 3], 0))
+        .await
+        .event;
+    for effect in claim(&store).await {
+        done(&store, &effect, START).await;
+        let third = *effect.lane == *endpoint_id(3).to_string();
+        done(&store, &effect, if third { SETTLED } else { GIVEN_UP }).await;
+    }
+    let first = endpoint_id(1).to_string();
+    assert!(matches!(
+        give(&store, only(event, Decision::Retry, 1)).await,
+        Commanded::Done(_)
+    ));
+    assert_eq!(sent(&store).await, [first]);
+    assert_eq!(detail(&store, event).await.event.status, EventStatus::Dead);
+    let third = endpoint_id(3).to_string();
+    let force = vec![third.clone()];
+    let forced = only(event, Decision::Replay { force }, 3);
+    assert!(matches!(give(&store, forced).await, Commanded::Done(_)));
+    assert_eq!(sent(&store).await, [third]);
+    let nobody = refused(&store, only(event, Decision::Retry, 9)).await;
+    assert_eq!(nobody, WhyNot::NoEffect);
+}
+
+/// A delivery that was skipped because its endpoint was disabled comes back if it is named.
+pub async fn a_skipped_delivery_comes_back_if_it_is_named(store: Subject, _: Dial) {
+    let event = stored(&store, message(1, "m", at(0), &[1], 0)).await.event;
+    let effect = claim_one(&store).await;
+    done(&store, &effect, Move::Skip(SkipReason::EndpointDisabled)).await;
+    assert_eq!(
+        detail(&store, event).await.event.status,
+        EventStatus::Completed
+    );
+    carried(&store, event, Decision::Retry).await;
+    assert_eq!(sent(&store).await, Vec::<String>::new());
+    assert!(matches!(
+        give(&store, only(event, Decision::Retry, 1)).await,
+        Commanded::Done(_)
+    ));
+    assert_eq!(sent(&store).await.len(), 1);
+}
+
+/// A delivery to an endpoint that was not there is planned once, audited, and goes out; what was there stays as it is.
+pub async fn a_missing_delivery_is_planned(store: Subject, _: Dial) {
+    let event = stored(&store, ordered(message(1, "m", at(0), &[1], 0), "o"))
+        .await
+        .event;
+    assert_eq!(sent(&store).await.len(), 1);
+    let effects = vec![to(1, "m"), ordered_to(2)];
+    let done = carried(
+        &store,
+        event,
+        Decision::Deliver {
+            effects: effects.clone(),
+        },
+    )
+    .await;
+    let lane = endpoint_id(2).to_string();
+    assert_eq!(names(done.opened), std::slice::from_ref(&lane));
+    assert_eq!(
+        detail(&store, event).await.event.status,
+        EventStatus::Pending
+    );
+    carried(&store, event, Decision::Deliver { effects }).await;
+    assert_eq!(detail(&store, event).await.effects.len(), 2);
+    assert_eq!(sent(&store).await, [lane]);
+    let now = detail(&store, event).await;
+    assert_eq!(
+        (now.event.status, now.runs.len()),
+        (EventStatus::Completed, 2)
+    );
+    assert_eq!(actions(&store).await, ["event.deliver", "event.deliver"]);
+}
+
+fn ordered_to(endpoint: u64) -> NewEffect {
+    NewEffect {
+        order: Some(serial("o")),
+        ..to(endpoint, "m")
+    }
+}
+
+/// Without bytes there is nothing to deliver.
+pub async fn a_reaped_message_is_not_delivered(store: Subject, _: Dial) {
+    let event = stored(&store, message(1, "m", at(0), &[1], 0)).await.event;
+    sent(&store).await;
+    let gone: Time = at(0) + KEEP.payload;
+    assert_eq!(reap_all(&store, gone).await.payloads, 1);
+    let effects = vec![to(2, "m")];
+    let why = refused(&store, command(event, Decision::Deliver { effects })).await;
+    assert_eq!(why, WhyNot::PayloadReaped);
+}

@@ -1,0 +1,148 @@
+//! Runs that ended, all of a group in one statement and one round trip.
+//!
+//! Nothing has to be read first: that the run still has its key, by its fence, is part of the statement. Who finds it otherwise goes the
+//! ordinary way, and hears there what the ledger says to it (see [`super::key_settle`]).
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use hapax_ledger::fingerprint::Fingerprint;
+use hapax_ledger::guard::{GuardRecord, GuardState, GuardStep, step};
+use hapax_ledger::id::KeyId;
+use hapax_ledger::lease::Fence;
+use hapax_ledger::time::{Span, Time};
+use tokio_postgres::types::Type;
+
+use super::batch::Job;
+use super::key_settle::{KeyAsk, KeySettles, Word};
+use super::moment::{LeaseClock, now};
+use super::pool::{Param, Taken};
+use super::wire::{Uuid, sendable};
+use crate::error::StoreError;
+use crate::guarded::kept_answer;
+use crate::nouns::KeyEnding;
+
+/// Jobs that may end here, and the others: extensions, and what says something about a key that another job is about.
+pub(super) fn apart(jobs: Vec<Job<KeySettles>>) -> (Vec<Job<KeySettles>>, Vec<Job<KeySettles>>) {
+    let mut seen = HashSet::new();
+    let twice: HashSet<KeyId> = jobs
+        .iter()
+        .map(|job| job.ask.id)
+        .filter(|id| !seen.insert(*id))
+        .collect();
+    let ends = |job: &Job<KeySettles>| {
+        matches!(job.ask.word, Word::Settle(_)) && !twice.contains(&job.ask.id)
+    };
+    jobs.into_iter().partition(ends)
+}
+
+/// The columns of runs that ended.
+#[derive(Default)]
+struct Columns<'a> {
+    id: Vec<Uuid>,
+    shard: Vec<i16>,
+    fence: Vec<i64>,
+    state: Vec<i16>,
+    ended_at: Vec<i64>,
+    status: Vec<Option<i32>>,
+    error: Vec<Option<Cow<'a, str>>>,
+    ttl: Vec<i64>,
+    answer: Vec<Option<Vec<u8>>>,
+}
+
+impl<'a> Columns<'a> {
+    fn of(asks: &[&'a KeyAsk]) -> Columns<'a> {
+        let mut columns = Columns::default();
+        for ask in asks {
+            let Word::Settle(ending) = &ask.word else {
+                continue;
+            };
+            let after = after(ending);
+            columns.id.push(Uuid(ask.id.bytes()));
+            columns.shard.push(ask.id.0.shard() as i16);
+            columns.fence.push(ask.fence.as_u64() as i64);
+            columns.state.push(after.state.code().into());
+            columns.ended_at.push(ending.at.micros());
+            columns.status.push(ending.status.map(i32::from));
+            columns.error.push(ending.error.as_deref().map(sendable));
+            columns.ttl.push(after.expires_at.micros());
+            columns
+                .answer
+                .push(kept_answer(ending).map(|answer| answer.to_vec()));
+        }
+        columns
+    }
+}
+
+/// What the ledger makes of a run at time 0 when it ends so. The statement takes its state, and adds the time to its expiry.
+fn after(ending: &KeyEnding) -> GuardRecord {
+    let finish = GuardStep::Finish {
+        fence: RUNNING.fence,
+        now: Time::from_micros(0),
+        settlement: ending.settlement,
+        ttl: ending.ttl,
+    };
+    step(&RUNNING, &finish).unwrap_or(RUNNING)
+}
+
+/// What the statement asks for: a run whose fence is shown. One that was marked as lost and did not run again counts too.
+const RUNNING: GuardRecord = GuardRecord {
+    state: GuardState::Running,
+    fingerprint: Fingerprint::from_bytes([0; 32]),
+    fence: Fence::NONE,
+    lease_until: Time::from_micros(0),
+    expires_at: Time::from_micros(0),
+    grace: Span::ZERO,
+};
+
+/// Settles those that still have their keys, in the order of their ids; says which.
+pub(super) async fn end(
+    taken: Taken,
+    asks: &[&KeyAsk],
+    clock: &LeaseClock,
+) -> Result<HashSet<KeyId>, StoreError> {
+    let mut asks = asks.to_vec();
+    asks.sort_unstable_by_key(|ask| ask.id);
+    let columns = Columns::of(&asks);
+    let (running, unknown) = (GuardState::Running.code(), GuardState::Unknown.code());
+    let open: Vec<i16> = vec![running.into(), unknown.into()];
+    let given = clock.given();
+    let params: Vec<Param<'_>> = vec![
+        (&columns.id, Type::UUID_ARRAY),
+        (&columns.shard, Type::INT2_ARRAY),
+        (&columns.fence, Type::INT8_ARRAY),
+        (&columns.state, Type::INT2_ARRAY),
+        (&columns.ended_at, Type::INT8_ARRAY),
+        (&columns.status, Type::INT4_ARRAY),
+        (&columns.error, Type::TEXT_ARRAY),
+        (&columns.ttl, Type::INT8_ARRAY),
+        (&columns.answer, Type::BYTEA_ARRAY),
+        (&given, Type::INT8),
+        (&open, Type::INT2_ARRAY),
+    ];
+    let found = taken.in_one_trip(&[(END, params)]).await?;
+    let ended = found.iter().flatten();
+    Ok(ended
+        .map(|row| KeyId::from_bytes(row.get::<_, Uuid>(0).0))
+        .collect())
+}
+
+/// A key's lock is held when its answer is written, so nobody else writes that.
+const END: &str = concat!(
+    "WITH ended AS (
+         UPDATE hapax.guard_key k SET state = x.state, ended_at = x.ended_at, status = x.status, error = x.error,
+             expires_at = t.now + x.ttl
+         FROM unnest($1::uuid[], $3::int8[], $4::int2[], $5::int8[], $6::int4[], $7::text[], $8::int8[])
+             AS x (id, fence, state, ended_at, status, error, ttl), ",
+    now!("$10"),
+    " AS t (now)
+         WHERE k.id = x.id AND k.fence = x.fence AND k.state = ANY ($11)
+         RETURNING k.id
+     ), kept AS (
+         INSERT INTO hapax.guard_answer (shard, id, answer)
+         SELECT x.shard, x.id, x.answer FROM unnest($1::uuid[], $2::int2[], $9::bytea[]) AS x (id, shard, answer)
+         WHERE x.answer IS NOT NULL AND x.id IN (SELECT id FROM ended)
+         ON CONFLICT (shard, id) DO UPDATE SET answer = excluded.answer
+     )
+     SELECT id FROM ended"
+);

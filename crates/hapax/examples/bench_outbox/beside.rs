@@ -1,0 +1,118 @@
+//! How long a message takes to endpoints that are well, alone and beside some that are bad.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hapax::clock;
+use hapax::outbox::extra::EndpointExtra;
+use hapax_ledger::id::{AppId, MessageId};
+use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
+
+use crate::bad::{self, Manner};
+use crate::round::{Tally, rounds};
+use crate::setup::{Outbox, payload};
+use crate::sink::Sink;
+use crate::{Order, Row};
+
+/// Endpoints that are well, each of an application of its own.
+const WELL: usize = 100;
+/// Between two messages to them: 500 a second, far below what the store can do, and 1,000 in a round of two seconds.
+const PACE: Duration = Duration::from_millis(2);
+/// A message to all bad endpoints goes with every so many of the others: 50 a second, ten times what they could take if they were
+/// only as slow as an attempt may be.
+const BAD_EVERY: usize = 10;
+
+/// Publishes at a steady pace to the endpoints that are well by turns, each from before it is published until its receiver has it.
+pub(crate) async fn run(order: &Order) -> anyhow::Result<()> {
+    let sink = Arc::new(Sink::start()?);
+    let outbox = Arc::new(Outbox::open(&order.store).await?);
+    let mut well = Vec::with_capacity(WELL);
+    for _ in 0..WELL {
+        let app = outbox.app().await?;
+        outbox
+            .endpoint(app, sink.address, EndpointExtra::default())
+            .await?;
+        well.push(app);
+    }
+    let bad = match order.row {
+        Row::Beside => Some(bad_app(&outbox).await?),
+        Row::Alone | Row::DeliveredRate => None,
+    };
+    let tally = Arc::new(Tally::default());
+    let pacing = Pacing {
+        outbox: outbox.clone(),
+        sink,
+        tally: tally.clone(),
+        body: payload(order.body_bytes),
+        bad,
+    };
+    let mut under_way = JoinSet::new();
+    let tallies: [&Tally; 1] = [&tally];
+    let counted = tokio::select! {
+        counted = rounds(order, &tallies) => counted,
+        never = pacing.run(&well, &mut under_way) => never,
+    };
+    under_way.shutdown().await;
+    // What hangs is left to the end of the process: it would be waited for.
+    counted
+}
+
+/// An application whose endpoints are all bad.
+async fn bad_app(outbox: &Outbox) -> anyhow::Result<AppId> {
+    let app = outbox.app().await?;
+    for manner in Manner::ALL {
+        let address = bad::start(manner)?;
+        outbox
+            .endpoint(app, address, EndpointExtra::default())
+            .await?;
+    }
+    Ok(app)
+}
+
+struct Pacing {
+    outbox: Arc<Outbox>,
+    sink: Arc<Sink>,
+    tally: Arc<Tally>,
+    body: Bytes,
+    bad: Option<AppId>,
+}
+
+impl Pacing {
+    async fn run(&self, well: &[AppId], under_way: &mut JoinSet<()>) -> anyhow::Result<()> {
+        let mut pace = tokio::time::interval(PACE);
+        // What was late is made up for: load does not go away because the process is busy.
+        pace.set_missed_tick_behavior(MissedTickBehavior::Burst);
+        for (number, app) in well.iter().cycle().enumerate() {
+            pace.tick().await;
+            under_way.spawn(self.one(*app));
+            if let Some(bad) = self.bad.filter(|_| number.is_multiple_of(BAD_EVERY)) {
+                let (outbox, body) = (self.outbox.clone(), self.body.clone());
+                under_way.spawn(async move {
+                    if let Err(error) = outbox.publish(bad, body).await {
+                        eprintln!("not published to the bad ones: {error}");
+                    }
+                });
+            }
+            while under_way.try_join_next().is_some() {}
+        }
+        Ok(())
+    }
+
+    fn one(&self, app: AppId) -> impl Future<Output = ()> + Send + 'static {
+        let (outbox, sink) = (self.outbox.clone(), self.sink.clone());
+        let (tally, body) = (self.tally.clone(), self.body.clone());
+        async move {
+            let began = clock::tick();
+            let event = match outbox.publish(app, body).await {
+                Ok(event) => event,
+                Err(error) => return tally.broken(error.to_string()),
+            };
+            // It may be there already.
+            if let Ok(when) = sink.expect(MessageId(event.0).to_string()).await {
+                tally.done_within(when.saturating_duration_since(began));
+            }
+        }
+    }
+}

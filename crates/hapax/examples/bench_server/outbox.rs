@@ -1,0 +1,83 @@
+//! Nothing to send either: no applications, no messages.
+
+use async_trait::async_trait;
+use hapax_ledger::id::{EffectId, EndpointId, EventId};
+use hapax_ledger::time::Time;
+use hapax_store::nouns::{
+    Authority, Changes, Deliveries, Entry, FannedOut, Listed, Message, MessageFilter, NewMessage,
+    Page, Posted, PostedFilter, Published, Put, Standing, Tally, Tried, TriedPlace,
+};
+use hapax_store::{Outbox, StoreError};
+
+use super::NoStore;
+
+fn nothing<R, I>() -> Listed<R, I> {
+    Listed {
+        rows: Vec::new(),
+        next: None,
+    }
+}
+
+#[async_trait]
+impl Outbox for NoStore {
+    async fn revision(&self) -> Result<u64, StoreError> {
+        Ok(0)
+    }
+    async fn changes(&self, _: u64) -> Result<Changes, StoreError> {
+        Ok(Changes::default())
+    }
+    async fn put(
+        &self,
+        _: Entry,
+        _: u64,
+        _: &'static str,
+        _: Authority,
+        _: String,
+    ) -> Result<Put, StoreError> {
+        Ok(Put::Moved)
+    }
+    async fn mark_endpoint(
+        &self,
+        _: EndpointId,
+        _: u64,
+        _: Standing,
+        _: Option<Time>,
+        _: Time,
+    ) -> Result<Put, StoreError> {
+        Ok(Put::Moved)
+    }
+    async fn publish(&self, _: NewMessage) -> Result<Published, StoreError> {
+        Ok(Published::Outdated)
+    }
+    async fn fan_out(&self) -> Result<FannedOut, StoreError> {
+        Ok(FannedOut::default())
+    }
+    async fn message(&self, _: EventId) -> Result<Option<Message>, StoreError> {
+        Ok(None)
+    }
+    async fn messages(&self, _: MessageFilter, _: Page) -> Result<Listed<Message>, StoreError> {
+        Ok(nothing())
+    }
+    async fn deliveries(
+        &self,
+        _: Deliveries,
+        _: PostedFilter,
+        _: Page<EffectId>,
+    ) -> Result<Listed<Posted, EffectId>, StoreError> {
+        Ok(nothing())
+    }
+    async fn attempts(
+        &self,
+        _: Deliveries,
+        _: PostedFilter,
+        _: Page<TriedPlace>,
+    ) -> Result<Listed<Tried, TriedPlace>, StoreError> {
+        Ok(nothing())
+    }
+    async fn tallies(&self, _: EndpointId, _: Time, _: Time) -> Result<Vec<Tally>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn waiting(&self, _: EndpointId) -> Result<(u64, u64), StoreError> {
+        Ok((0, 0))
+    }
+}

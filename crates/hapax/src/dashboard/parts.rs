@@ -1,0 +1,197 @@
+//! Small parts that pages share.
+
+use hapax_ledger::time::Time;
+use maud::{Markup, html};
+
+use super::frame::Looker;
+use super::json::Json;
+use serde_json::Value;
+
+/// Characters of an id or key that a table shows; the rest is a copy away.
+const SHORT_CHARS: usize = 34;
+
+/// A time as people say it, with the exact one behind it. The script keeps it fresh.
+pub fn time(looker: &Looker, text: &str) -> Markup {
+    let relative = parse(text).map_or_else(|| text.to_owned(), |at| relative(at, looker.now));
+    html! { time datetime=(text) title=(text) data-relative { (relative) } }
+}
+
+/// A time that may not have come.
+pub fn maybe_time(looker: &Looker, text: Option<&str>) -> Markup {
+    match text {
+        Some(text) => time(looker, text),
+        None => html! { span class="dim" { "–" } },
+    }
+}
+
+fn parse(text: &str) -> Option<Time> {
+    let at: jiff::Timestamp = text.parse().ok()?;
+    Some(Time::from_micros(at.as_microsecond()))
+}
+
+/// A sentence in which what stands between backticks is code.
+pub fn ticked(text: &str) -> Markup {
+    html! {
+        @for (at, piece) in text.split('`').enumerate() {
+            @if at % 2 == 1 { code { (piece) } } @else { (piece) }
+        }
+    }
+}
+
+/// How long ago a moment is, as a time is said.
+pub fn ago(at_micros: i64, now: Time) -> String {
+    relative(Time::from_micros(at_micros), now)
+}
+
+/// "3 min ago", "in 2 h".
+fn relative(at: Time, now: Time) -> String {
+    let seconds = (now.micros() - at.micros()) / 1_000_000;
+    let (number, unit) = match seconds.abs() {
+        0..=4 => return "just now".to_owned(),
+        size @ 5..=89 => (size, "s"),
+        size @ 90..=5_399 => (size / 60, "min"),
+        size @ 5_400..=129_599 => (size / 3_600, "h"),
+        size => (size / 86_400, "d"),
+    };
+    match seconds > 0 {
+        true => format!("{number} {unit} ago"),
+        false => format!("in {number} {unit}"),
+    }
+}
+
+/// A span of time in its largest fitting unit.
+pub fn span(seconds: u64) -> String {
+    match seconds {
+        0..=119 => format!("{seconds} s"),
+        120..=7_199 => format!("{} min", seconds / 60),
+        7_200..=172_799 => format!("{} h", seconds / 3_600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+/// Something that people copy: an id, a key.
+pub fn copyable(text: &str) -> Markup {
+    html! {
+        span class="copyable" {
+            code title=(text) { (short(text)) }
+            button class="copy" type="button" data-copy=(text) aria-label={ "Copy " (text) } hidden { "copy" }
+        }
+    }
+}
+
+/// The same as a link.
+pub fn linked(href: &str, text: &str) -> Markup {
+    html! {
+        span class="copyable" {
+            a href=(href) { code title=(text) { (short(text)) } }
+            button class="copy" type="button" data-copy=(text) aria-label={ "Copy " (text) } hidden { "copy" }
+        }
+    }
+}
+
+fn short(text: &str) -> String {
+    match text.chars().count() > SHORT_CHARS {
+        true => text.chars().take(SHORT_CHARS - 1).chain(['…']).collect(),
+        false => text.to_owned(),
+    }
+}
+
+/// A state or status: a colour, a shape and a word.
+pub fn badge(word: &str) -> Markup {
+    let kind = match word {
+        "completed" | "done" | "enabled" | "accepted" | "success" | "safe" | "released" => "good",
+        "dead" | "failed" | "gone" | "invalid" | "critical" | "blocked" | "fail" => "bad",
+        "uncertain" | "needs_review" | "needs_decision" | "unknown" | "warning" | "conflict" => {
+            "warn"
+        }
+        "in_progress" | "claimed" | "running" | "send" | "sending" => "busy",
+        _ => "calm",
+    };
+    html! { span class={ "badge " (kind) } { (word.replace('_', " ")) } }
+}
+
+/// What a list says when there is nothing in it: why, and what to do.
+pub fn empty(title: &str, advice: &Markup) -> Markup {
+    html! { div class="empty" { p { strong { (title) } } p class="dim" { (advice) } } }
+}
+
+/// To the newer and the older rows of a list. `path` has the filters, and ends in `?` or `&`.
+pub fn pager(path: &str, list: &Value, paged: bool) -> Markup {
+    let rows = !list.list("data").is_empty();
+    let older = list.maybe("iterator").filter(|_| rows && !list.is("done"));
+    let newer = list.maybe("prevIterator").filter(|_| rows && paged);
+    html! {
+        nav class="pager" aria-label="More rows" {
+            @if paged { a href=(path.trim_end_matches(['?', '&'])) { "Newest" } }
+            @if let Some(newer) = newer { a rel="prev" href={ (path) "iterator=" (newer) } { "← Newer" } }
+            @if let Some(older) = older { a rel="next" href={ (path) "iterator=" (older) } { "Older →" } }
+        }
+    }
+}
+
+/// The heads of a table's columns. Those of numbers begin with `#`, and stand at the right.
+pub fn heads(names: &[&str]) -> Markup {
+    html! {
+        thead {
+            tr {
+                @for name in names {
+                    @match name.strip_prefix('#') {
+                        Some(name) => th scope="col" class="num" { (name) },
+                        None => th scope="col" { (name) },
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A form that changes something.
+pub fn form(looker: &Looker, action: &str, content: &Markup) -> Markup {
+    html! {
+        form class="act" method="post" action=(action) {
+            input type="hidden" name="csrf" value=(looker.csrf);
+            input type="hidden" name="once" value=(looker.once);
+            (content)
+        }
+    }
+}
+
+/// The field for a reason, which every decision needs.
+pub fn reason(id: &str, value: &str) -> Markup {
+    html! {
+        label for=(id) { "Reason " span class="dim" { "(recorded with your name)" } }
+        input id=(id) name="reason" value=(value) required maxlength="500" autocomplete="off" placeholder="what you found out, a ticket";
+    }
+}
+
+/// A hint at a number: what it is, and how large.
+pub fn figure(name: &str, number: &str, kind: &str) -> Markup {
+    html! { div class={ "figure " (kind) } { dt { (name) } dd { (number) } } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_said_as_people_say_them() {
+        let now = Time::from_secs(1_000_000);
+        for (seconds, said) in [
+            (0, "just now"),
+            (-4, "just now"),
+            (30, "30 s ago"),
+            (600, "10 min ago"),
+            (7_200, "2 h ago"),
+            (-7_200, "in 2 h"),
+            (864_000, "10 d ago"),
+        ] {
+            assert_eq!(relative(Time::from_secs(1_000_000 - seconds), now), said);
+        }
+    }
+
+    #[test]
+    fn nothing_in_a_key_is_markup() {
+        let shown = copyable("\"><script>alert(1)</script>").into_string();
+        assert!(!shown.contains("<script>"), "{shown}");
+    }
+}

@@ -1,0 +1,213 @@
+//! Access for consumers: tokens of one application that end by themselves.
+
+use axum::extract::{Path, State};
+use axum::response::IntoResponse;
+use hapax_ledger::id::{AppId, TokenId};
+use hapax_ledger::key::BodyHash;
+use hapax_ledger::time::Span;
+use hapax_store::nouns::{Before, Changed, Role, Token};
+use http::StatusCode;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::app;
+use super::change::no_content;
+use super::halt::{Halt, Outcome};
+use super::message;
+use crate::entropy;
+use crate::http::answer;
+use crate::http::api::Api;
+use crate::http::api::describe::asked_outbox::{ExpireRequest, PortalRequest, ResendRequest};
+use crate::http::api::posted::{self, Posted};
+use crate::http::auth::token_hash;
+use crate::operate::ids;
+
+/// How the names of such tokens begin. No other token has such a name by chance: it ends in a lot.
+const NAME: &str = "portal";
+/// The shortest and the longest that a token counts, in seconds: an hour, a week.
+pub(in crate::http::api) const EXPIRY_SECONDS_MIN: u64 = 60 * 60;
+/// See [`EXPIRY_SECONDS_MIN`].
+pub(in crate::http::api) const EXPIRY_SECONDS_MAX: u64 = 7 * 24 * 60 * 60;
+
+/// What a token of the portal may do, as the SDKs call it.
+pub(in crate::http::api) const CAPABILITIES: [&str; 6] = [
+    "ViewBase",
+    "ViewEndpointSecret",
+    "ManageEndpointSecret",
+    "ManageTransformations",
+    "CreateAttempts",
+    "ManageEndpoint",
+];
+
+/// A way in.
+#[derive(Serialize, ToSchema)]
+#[schema(as = PortalAccess)]
+struct AccessBody {
+    /// Where a consumer goes.
+    url: String,
+    /// What it shows there: a token for the API, of one application.
+    token: String,
+}
+
+/// What the audit log has of it.
+#[derive(Serialize)]
+struct KeptBody {
+    id: String,
+    app: String,
+    role: &'static str,
+}
+
+/// Makes a token for a consumer, and a link to the portal.
+#[utoipa::path(post, path = "/auth/app-portal-access/{app_id}", operation_id = "createPortalAccess", tag = "portal",
+    params(("app_id" = String, Path, description = "the application's id or uid")),
+    request_body = Option<PortalRequest>,
+    responses((status = OK, description = "the link and the token", body = AccessBody)))]
+pub async fn access(
+    State(api): State<Api>,
+    Path(name): Path<String>,
+    posted: Posted,
+) -> impl IntoResponse {
+    let mut fields = posted.fields();
+    let inline = app::inline(&mut fields, &name, posted.at)?;
+    let read_only = fields.flag("readOnly");
+    let expected = "words such as ViewBase are expected";
+    let known = |word: &str| CAPABILITIES.contains(&word);
+    let capabilities = fields.words("capabilities", CAPABILITIES.len(), expected, known);
+    fields.texts("featureFlags");
+    let expiry = fields.optional_number("expiry", EXPIRY_SECONDS_MIN..=EXPIRY_SECONDS_MAX);
+    let session = fields.optional_text("sessionId");
+    fields.finish()?;
+    let app = {
+        api.publisher
+            .registry
+            .fresh()
+            .await?
+            .app(&name)
+            .map(|app| app.id)
+    };
+    let app = match (app, inline) {
+        (Some(app), _) => app,
+        (None, Some(inline)) => message::make_app(&api, &posted, &inline, &name).await?,
+        (None, None) => return Err(answer::NOT_FOUND.into()),
+    };
+    let looks_only = |all: &Vec<String>| all.iter().all(|word| word.starts_with("View"));
+    let role = match read_only || capabilities.as_ref().is_some_and(looks_only) {
+        true => Role::Viewer,
+        false => Role::Operator,
+    };
+    let seconds = i64::try_from(expiry.unwrap_or(EXPIRY_SECONDS_MAX)).unwrap_or(0);
+    let wanted = Wanted {
+        app,
+        role,
+        session: session.as_deref(),
+        length: Span::from_secs(seconds),
+    };
+    make(&api, &posted, &wanted).await
+}
+
+struct Wanted<'a> {
+    app: AppId,
+    role: Role,
+    session: Option<&'a str>,
+    length: Span,
+}
+
+/// A session as it stands in names: nobody's words, and no longer than others.
+fn mark(session: &str) -> String {
+    hex::encode(&BodyHash::of(session.as_bytes()).bytes()[..8])
+}
+
+async fn make(api: &Api, posted: &Posted, wanted: &Wanted<'_>) -> Outcome {
+    let secret = format!("hpx_{}", hex::encode(entropy::bytes::<32>()));
+    let session = wanted.session.map_or_else(|| "-".to_owned(), mark);
+    let lot = hex::encode(entropy::bytes::<8>());
+    let token = Token {
+        id: TokenId(ids::fresh(posted.at)),
+        name: format!("{NAME} {} {session} {lot}", wanted.app).into(),
+        role: wanted.role,
+        app: Some(wanted.app.to_string()),
+        hash: token_hash(secret.as_bytes()),
+        created_at: posted.at,
+        expires_at: Some(posted.at + wanted.length),
+        last_used_at: None,
+        revoked_at: None,
+    };
+    let kept = KeptBody {
+        id: token.id.to_string(),
+        app: wanted.app.to_string(),
+        role: wanted.role.word(),
+    };
+    let said = serde_json::to_string(&kept).unwrap_or_default();
+    let by = posted
+        .without_key()
+        .authority("access to the portal".to_owned());
+    match api.store.create_token(token, by, said).await? {
+        Changed::Done => {}
+        Changed::Before(before @ (Before::Same(_) | Before::Other)) => {
+            return Ok(posted::before(before, StatusCode::OK));
+        }
+        Changed::NotFound | Changed::NameTaken => return Err(answer::BUSY.into()),
+    }
+    api.tokens.refresh().await?;
+    let url = format!("{}/{}#key={secret}", api.portal, wanted.app);
+    let body = AccessBody { url, token: secret };
+    Ok(answer::json(StatusCode::OK, &body))
+}
+
+/// Ends all tokens that were made for consumers of an application, or those of some sessions.
+#[utoipa::path(post, path = "/auth/app/{app_id}/expire-all", operation_id = "expirePortalAccess", tag = "portal",
+    params(("app_id" = String, Path, description = "the application's id or uid")),
+    request_body = Option<ExpireRequest>,
+    responses((status = NO_CONTENT, description = "they count no more")))]
+pub async fn expire_all(
+    State(api): State<Api>,
+    Path(name): Path<String>,
+    posted: Posted,
+) -> impl IntoResponse {
+    let mut fields = posted.fields();
+    // They end at once.
+    fields.optional_number("expiry", 0..=0);
+    let sessions = fields.texts("sessionIds");
+    fields.finish()?;
+    let app = super::change::find_app(&api, &name).await?.id;
+    let begins: Vec<String> = match sessions.is_empty() {
+        true => vec![format!("{NAME} {app} ")],
+        false => sessions
+            .iter()
+            .map(|session| format!("{NAME} {app} {} ", mark(session)))
+            .collect(),
+    };
+    for token in api.store.tokens().await? {
+        let meant = begins.iter().any(|begin| token.name.starts_with(begin));
+        if meant && token.revoked_at.is_none() {
+            revoke(&api, &posted, token.id, "all access to the portal expired").await?;
+        }
+    }
+    api.tokens.refresh().await?;
+    Outcome::Ok(no_content())
+}
+
+async fn revoke(api: &Api, posted: &Posted, id: TokenId, why: &str) -> Result<(), Halt> {
+    let by = posted.without_key().authority(why.to_owned());
+    let said = serde_json::json!({ "id": id.to_string() }).to_string();
+    api.store.revoke_token(id, by, said).await?;
+    Ok(())
+}
+
+/// Ends the token that asks, if it is one of the portal.
+#[utoipa::path(post, path = "/auth/logout", operation_id = "logout", tag = "portal",
+    request_body = Option<ResendRequest>,
+    responses((status = NO_CONTENT, description = "it counts no more")))]
+pub async fn logout(State(api): State<Api>, posted: Posted) -> impl IntoResponse {
+    let own = &posted.actor;
+    if own.app.is_none() || !own.name.starts_with(NAME) {
+        return Err(answer::NOT_PORTAL.into());
+    }
+    for token in api.store.tokens().await? {
+        if token.name == own.name && token.revoked_at.is_none() {
+            revoke(&api, &posted, token.id, "logged out").await?;
+        }
+    }
+    api.tokens.refresh().await?;
+    Outcome::Ok(no_content())
+}

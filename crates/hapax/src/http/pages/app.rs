@@ -1,0 +1,160 @@
+//! `/apps`: applications and endpoints.
+
+use axum::extract::{Path, RawQuery};
+use http::Method;
+use serde_json::{Value, json};
+
+use super::ask::{Ask, Trouble, piece};
+use super::event_list::iterator;
+use super::shown::{self, Shown, back_to};
+use super::submitted::Submitted;
+use crate::dashboard::apps::{self, Shown as Data};
+use crate::dashboard::json::Json;
+
+/// Applications.
+pub async fn list(ask: Ask, RawQuery(query): RawQuery) -> Shown {
+    list_page(&ask, &iterator(&query.unwrap_or_default()), None).await
+}
+
+async fn list_page(ask: &Ask, iterator: &str, trouble: Option<&Trouble>) -> Shown {
+    let list = ask.get(&format!("/app?{iterator}")).await?;
+    let told = trouble.map(|trouble| &trouble.told);
+    let page = apps::list(&ask.looker, &list, !iterator.is_empty(), told);
+    shown::told(&page, trouble)
+}
+
+/// Adds one.
+pub async fn create(ask: Ask, form: Submitted) -> Shown {
+    let mut body = json!({ "name": form.text("name") });
+    if let Some(uid) = form.maybe("uid") {
+        body["uid"] = uid.into();
+    }
+    match ask.post("/app", &body, form.once()).await {
+        Ok(app) => back_to(&format!("/apps/{}", piece(app.text("id"))), "app"),
+        Err(trouble) => list_page(&ask, "", Some(&trouble)).await,
+    }
+}
+
+/// One application.
+pub async fn show(ask: Ask, Path(app): Path<String>) -> Shown {
+    page(&ask, &app, None, None).await
+}
+
+async fn page(ask: &Ask, app: &str, link: Option<&str>, trouble: Option<&Trouble>) -> Shown {
+    let path = format!("/app/{}", piece(app));
+    let app = ask.get(&path).await?;
+    let endpoints = ask.get(&format!("{path}/endpoint?limit=250")).await?;
+    let dead = ask.get(&format!("{path}/dead-letter")).await?;
+    let told = trouble.map(|trouble| &trouble.told);
+    let page = apps::page(&ask.looker, &app, &endpoints, &dead, link, told);
+    shown::told(&page, trouble)
+}
+
+/// Makes a link to the portal. It holds a token, so it is on the page that answers, and nowhere else.
+pub async fn portal(ask: Ask, Path(app): Path<String>, form: Submitted) -> Shown {
+    let path = format!("/auth/app-portal-access/{}", piece(&app));
+    match ask.post(&path, &json!({}), form.once()).await {
+        Ok(made) => page(&ask, &app, made.maybe("url"), None).await,
+        Err(trouble) => page(&ask, &app, None, Some(&trouble)).await,
+    }
+}
+
+/// Adds an endpoint.
+pub async fn add(ask: Ask, Path(app): Path<String>, form: Submitted) -> Shown {
+    let mut body = json!({ "url": form.text("url"), "description": form.text("description") });
+    let types: Vec<&str> = form.text("types").split(',').map(str::trim).collect();
+    let types: Vec<&str> = types.into_iter().filter(|name| !name.is_empty()).collect();
+    if !types.is_empty() {
+        body["filterTypes"] = types.into();
+    }
+    let path = format!("/app/{}/endpoint", piece(&app));
+    match ask.post(&path, &body, form.once()).await {
+        Ok(made) => {
+            let (app, made) = (piece(&app), piece(made.text("id")));
+            back_to(&format!("/apps/{app}/endpoints/{made}"), "endpoint")
+        }
+        Err(trouble) => page(&ask, &app, None, Some(&trouble)).await,
+    }
+}
+
+/// One endpoint.
+pub async fn endpoint(ask: Ask, Path((app, endpoint)): Path<(String, String)>) -> Shown {
+    endpoint_page(&ask, &app, &endpoint, None, None).await
+}
+
+async fn endpoint_page(
+    ask: &Ask,
+    app: &str,
+    endpoint: &str,
+    secret: Option<String>,
+    trouble: Option<&Trouble>,
+) -> Shown {
+    let (app, endpoint) = (piece(app), piece(endpoint));
+    let path = format!("/app/{app}/endpoint/{endpoint}");
+    let attempts = format!("/app/{app}/attempt/endpoint/{endpoint}?limit=20");
+    let data = Data {
+        app: ask.get(&format!("/app/{app}")).await?,
+        endpoint: ask.get(&path).await?,
+        stats: ask.get(&format!("{path}/stats")).await?,
+        attempts: ask.get(&attempts).await?,
+        secret,
+        told: trouble.map(|trouble| trouble.told.clone()),
+    };
+    shown::told(&apps::endpoint(&ask.looker, &data), trouble)
+}
+
+/// Does something to an endpoint.
+pub async fn act(
+    ask: Ask,
+    Path((app, endpoint)): Path<(String, String)>,
+    form: Submitted,
+) -> Shown {
+    let path = format!("/app/{}/endpoint/{}", piece(&app), piece(&endpoint));
+    let once = form.once();
+    let switch = |disabled: bool| json!({ "disabled": disabled });
+    let (done, word) = match form.text("do") {
+        "enable" => (
+            ask.change(Method::PATCH, &path, &switch(false), once).await,
+            "endpoint",
+        ),
+        "disable" => (
+            ask.change(Method::PATCH, &path, &switch(true), once).await,
+            "endpoint",
+        ),
+        "rotate" => (
+            ask.post(&format!("{path}/secret/rotate"), &json!({}), once)
+                .await,
+            "rotate",
+        ),
+        "recover" => {
+            let since = json!({ "since": form.text("since") });
+            (
+                ask.post(&format!("{path}/recover"), &since, once).await,
+                "sent",
+            )
+        }
+        // Showing changes nothing, but is asked for with a form, so that no secret is a link away.
+        _ => {
+            let shown = ask.get(&format!("{path}/secret")).await;
+            let secret = shown
+                .as_ref()
+                .ok()
+                .and_then(|shown: &Value| shown.maybe("key"));
+            return endpoint_page(
+                &ask,
+                &app,
+                &endpoint,
+                secret.map(str::to_owned),
+                shown.as_ref().err(),
+            )
+            .await;
+        }
+    };
+    match done {
+        Ok(_) => back_to(
+            &format!("/apps/{}/endpoints/{}", piece(&app), piece(&endpoint)),
+            word,
+        ),
+        Err(trouble) => endpoint_page(&ask, &app, &endpoint, None, Some(&trouble)).await,
+    }
+}

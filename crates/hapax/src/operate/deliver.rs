@@ -1,0 +1,151 @@
+//! Deliveries that go out again, or for the first time: one by one, or many in a job.
+//!
+//! A delivery is an effect, so what is done about it is a command on its message, limited to the one endpoint.
+
+use hapax_ledger::effect::EffectState;
+use hapax_ledger::id::{EndpointId, EventId, RunId};
+use hapax_ledger::outcome::Outcome;
+use hapax_ledger::verdict::Kept;
+use hapax_store::StoreError;
+use hapax_store::nouns::{
+    Authority, Classes, Command, Commanded, Decision, Effect, EventFacts, NewEffect,
+};
+
+use super::ids;
+use super::operator::Operator;
+
+/// What is wanted of a delivery.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// It goes out, whatever became of it before.
+    Force,
+    /// It goes out if it was given up or skipped.
+    IfFailed,
+    /// It goes out if it never did: the endpoint was not there, or not subscribed.
+    IfMissing,
+    /// It goes out if it stands in one of these states, and the latest answer was of this class (200, 400; 0: none came).
+    If {
+        /// States.
+        states: Vec<EffectState>,
+        /// The class, if it matters.
+        class: Option<u16>,
+    },
+}
+
+/// What became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// The ledger has answered.
+    Commanded(Commanded),
+    /// There is nothing to do.
+    Nothing,
+    /// Its payload is not kept any more.
+    NoBytes,
+    /// There is no such message.
+    NoEvent,
+}
+
+/// One delivery that may go out again.
+#[derive(Clone, Debug)]
+pub struct Delivery {
+    /// The message.
+    pub event: EventId,
+    /// The endpoint.
+    pub endpoint: EndpointId,
+    /// The delivery as it would be planned now, if there is none yet.
+    pub planned: Option<NewEffect>,
+}
+
+impl Operator {
+    /// Sends a delivery again, as far as it is wanted and the ledger allows it.
+    ///
+    /// # Errors
+    /// If the store cannot answer. Whether it was done is unknown only where the store says so.
+    pub async fn deliver(
+        &self,
+        delivery: Delivery,
+        again: Again,
+        by: Authority,
+    ) -> Result<Sent, StoreError> {
+        let Some(facts) = self.store().facts(delivery.event).await? else {
+            return Ok(Sent::NoEvent);
+        };
+        if facts.payload == Kept::Reaped {
+            return Ok(Sent::NoBytes);
+        }
+        let name = delivery.endpoint.to_string();
+        let Some((decision, only)) = decide(&facts, &name, delivery.planned, again) else {
+            return Ok(Sent::Nothing);
+        };
+        let command = Command {
+            event: delivery.event,
+            decision,
+            only,
+            run: RunId(ids::fresh(by.at)),
+            by,
+            if_revision: None,
+            dry_run: false,
+            classes: Classes::new(),
+        };
+        self.command(command).await.map(Sent::Commanded)
+    }
+}
+
+fn decide(
+    facts: &EventFacts,
+    name: &str,
+    planned: Option<NewEffect>,
+    again: Again,
+) -> Option<(Decision, Option<Vec<String>>)> {
+    let mut effects = facts.effects.iter().map(|facts| &facts.effect);
+    let known = effects.find(|effect| *effect.name == *name);
+    let only = Some(vec![name.to_owned()]);
+    match (known, again) {
+        (None, Again::If { .. }) => None,
+        (Some(effect), Again::If { states, class }) => {
+            let fits = states.contains(&effect.record.state)
+                && class.is_none_or(|class| class == answered(effect));
+            fits.then(|| forced(effect, name, only))
+        }
+        (None, Again::Force | Again::IfMissing) => {
+            let effects = vec![planned?];
+            Some((Decision::Deliver { effects }, None))
+        }
+        (None, Again::IfFailed) | (Some(_), Again::IfMissing) => None,
+        (Some(effect), Again::IfFailed) => has_failed(effect).then_some((Decision::Retry, only)),
+        (Some(effect), Again::Force) => Some(forced(effect, name, only)),
+    }
+}
+
+fn forced(
+    effect: &Effect,
+    name: &str,
+    only: Option<Vec<String>>,
+) -> (Decision, Option<Vec<String>>) {
+    match effect.record.state {
+        EffectState::Done => {
+            let force = vec![name.to_owned()];
+            (Decision::Replay { force }, only)
+        }
+        EffectState::Pending
+        | EffectState::Claimed
+        | EffectState::Uncertain
+        | EffectState::Dead
+        | EffectState::Skipped => (Decision::Retry, only),
+    }
+}
+
+/// The class of the latest answer; 0 if none came.
+fn answered(effect: &Effect) -> u16 {
+    match effect.last {
+        Some(Outcome::Answered { status, .. }) => status / 100 * 100,
+        Some(Outcome::NotSent { .. } | Outcome::Lost { .. } | Outcome::Reported(_)) | None => 0,
+    }
+}
+
+fn has_failed(effect: &Effect) -> bool {
+    match effect.record.state {
+        EffectState::Dead | EffectState::Uncertain | EffectState::Skipped => true,
+        EffectState::Pending | EffectState::Claimed | EffectState::Done => false,
+    }
+}

@@ -1,0 +1,127 @@
+//! Endpoints that turn, are warned of, and are disabled.
+
+use bytes::Bytes;
+use hapax_ledger::id::{AppId, EndpointId, RawId};
+
+use super::*;
+
+const START: Time = Time::from_secs(1_000_000);
+
+fn answered(status: u16) -> Outcome {
+    Outcome::Answered {
+        status,
+        retry_after: None,
+    }
+}
+
+fn endpoint(standing: Standing, failing_since: Option<Time>) -> Endpoint {
+    let id = RawId::new(START, 0, 1);
+    Endpoint {
+        id: EndpointId(id),
+        app: AppId(id),
+        uid: None,
+        url: String::new(),
+        description: String::new(),
+        event_types: Vec::new(),
+        channels: Vec::new(),
+        throttle_rate: None,
+        metadata: [].into(),
+        sealed: Bytes::new(),
+        extra: String::new(),
+        standing,
+        failing_since,
+        created_at: START,
+        updated_at: START,
+        deleted_at: None,
+        revision: 1,
+    }
+}
+
+/// Nothing is remembered.
+const NOTHING: Remembered = Remembered {
+    failed_at: None,
+    warned_at: None,
+};
+
+#[test]
+fn only_what_is_new_is_said() {
+    let well = endpoint(Standing::Enabled, None);
+    let ill = endpoint(Standing::Enabled, Some(START));
+    let later = START + Span::from_hours(1);
+    let turned = |failing_since| Verdict::Turned { failing_since };
+    let judge = |endpoint, status| judge(endpoint, answered(status), NOTHING, later);
+    assert_eq!(judge(&well, 200), Verdict::AsBefore);
+    assert_eq!(judge(&well, 500), Verdict::Failed);
+    assert_eq!(judge(&well, 404), Verdict::Failed);
+    assert_eq!(judge(&ill, 500), Verdict::AsBefore);
+    assert_eq!(judge(&ill, 204), turned(None));
+    assert_eq!(judge(&well, 410), Verdict::Disable(Standing::Gone));
+    let disabled = endpoint(Standing::Disabled, None);
+    assert_eq!(judge(&disabled, 410), Verdict::AsBefore);
+}
+
+/// One that fails and succeeds by turns changes nothing that others would have to hear of.
+#[test]
+fn failures_are_written_down_when_they_last() {
+    let well = endpoint(Standing::Enabled, None);
+    let failed = Remembered {
+        failed_at: Some(START),
+        ..NOTHING
+    };
+    let judge = |status, after| judge(&well, answered(status), failed, START + after);
+    let soon = Span::from_secs(59);
+    assert_eq!(judge(500, soon), Verdict::AsBefore);
+    assert_eq!(judge(200, soon), Verdict::WellAgain);
+    let turned = Verdict::Turned {
+        failing_since: Some(START),
+    };
+    assert_eq!(judge(500, FAILING_AFTER), turned);
+}
+
+#[test]
+fn what_is_our_doing_is_not_held_against_it() {
+    let well = endpoint(Standing::Enabled, None);
+    for outcome in [
+        Outcome::NotSent {
+            why: NotSent::Breaker,
+        },
+        Outcome::Lost { why: Lost::Crash },
+        Outcome::Lost {
+            why: Lost::LostLease,
+        },
+    ] {
+        assert_eq!(judge(&well, outcome, NOTHING, START), Verdict::AsBefore);
+    }
+}
+
+/// The warning always comes first, and at least an hour before.
+#[test]
+fn a_warning_comes_before_the_end() {
+    let ill = endpoint(Standing::Enabled, Some(START));
+    let disable = Verdict::Disable(Standing::Failed);
+    let table = [
+        (Span::from_days(3), None, Verdict::AsBefore),
+        (WARNED_AFTER, None, Verdict::Warn),
+        (Span::from_days(9), None, Verdict::Warn),
+        (Span::from_hours(119), Some(WARNED_AFTER), Verdict::AsBefore),
+        (DISABLED_AFTER, Some(WARNED_AFTER), disable),
+        (
+            Span::from_days(9),
+            Some(Span::from_days(9)),
+            Verdict::AsBefore,
+        ),
+        (
+            Span::from_hours(9 * 24 + 1),
+            Some(Span::from_days(9)),
+            disable,
+        ),
+    ];
+    for (passed, warned, verdict) in table {
+        let known = Remembered {
+            warned_at: warned.map(|span| START + span),
+            ..NOTHING
+        };
+        let judged = judge(&ill, answered(503), known, START + passed);
+        assert_eq!(judged, verdict, "after {passed}, warned {warned:?}");
+    }
+}

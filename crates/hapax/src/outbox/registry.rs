@@ -1,0 +1,226 @@
+//! The registry: the catalogue in memory, kept up with the store, and the dispatcher's word on where deliveries go.
+//!
+//! What this node changes is known to it at once. What other nodes change it hears of when it asks: before a read by
+//! [`Registry::fresh`], when a message turns out to be planned by an old catalogue, and with the dispatcher's beat.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use async_trait::async_trait;
+use hapax_ledger::id::EndpointId;
+use hapax_ledger::retry::Schedule;
+use hapax_ledger::time::Time;
+use hapax_store::nouns::{Authority, Entry, Put, is_endpoint_lane};
+use hapax_store::vault::Vault;
+use hapax_store::{Store, StoreError};
+use tokio::sync::mpsc;
+
+use super::catalog::Catalog;
+use super::endpoint::{self, Surroundings};
+use super::extra::{self, EventTypeExtra};
+use super::operational::Operational;
+use crate::clock;
+use crate::dispatch::directory::{Directory, Found, Settled};
+use crate::dispatch::gate::Rules;
+use crate::dispatch::target::{SchedulesByType, Way};
+
+/// What is to be told and waits in memory. Beyond this it is in the log only.
+pub const UNTOLD_MAX: usize = 1_000;
+
+/// What the config says about the outbox.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// Where endpoints may be.
+    pub rules: Arc<Rules>,
+    /// The schedule of deliveries that have no other.
+    pub retry: Arc<Schedule>,
+}
+
+/// All applications, endpoints and types of events.
+pub struct Registry {
+    pub(super) store: Arc<dyn Store>,
+    vault: ArcSwapOption<Vault>,
+    settings: ArcSwap<Settings>,
+    catalog: RwLock<Catalog>,
+    by_type: Arc<SchedulesByType>,
+    /// One node asks at a time; who comes meanwhile asks after it.
+    asking: tokio::sync::Mutex<()>,
+    /// Endpoints are marked one after the other, each by what the last one left.
+    pub(super) marking: tokio::sync::Mutex<()>,
+    /// Endpoints that have begun to fail, and since when.
+    pub(super) failed: Mutex<HashMap<EndpointId, Time>>,
+    /// Whose owners were warned: of failures since when, and when.
+    pub(super) warned: Mutex<HashMap<EndpointId, (Time, Time)>>,
+    pub(super) told: mpsc::Sender<Operational>,
+}
+
+impl Registry {
+    /// The catalogue of a store. `told` hears what operators should.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn open(
+        store: Arc<dyn Store>,
+        vault: impl Into<Option<Arc<Vault>>>,
+        settings: Settings,
+        told: mpsc::Sender<Operational>,
+    ) -> Result<Registry, StoreError> {
+        let registry = Registry {
+            store,
+            vault: ArcSwapOption::new(vault.into()),
+            settings: ArcSwap::from_pointee(settings),
+            catalog: RwLock::default(),
+            by_type: Arc::default(),
+            asking: tokio::sync::Mutex::default(),
+            marking: tokio::sync::Mutex::default(),
+            failed: Mutex::default(),
+            warned: Mutex::default(),
+            told,
+        };
+        registry.refresh().await?;
+        Ok(registry)
+    }
+
+    /// Puts another config and other keys in force.
+    pub fn reload(&self, settings: Settings, vault: Option<Arc<Vault>>) {
+        self.settings.store(Arc::new(settings));
+        self.vault.store(vault);
+        let mut catalog = self.catalog.write().unwrap_or_else(PoisonError::into_inner);
+        catalog.forget_targets();
+    }
+
+    /// Where endpoints may be, and when deliveries are tried again.
+    pub fn settings(&self) -> Arc<Settings> {
+        self.settings.load_full()
+    }
+
+    /// Seals and opens secrets, if there is a key.
+    pub fn vault(&self) -> Option<Arc<Vault>> {
+        self.vault.load_full()
+    }
+
+    /// What is known. Held for a moment only: nothing may be awaited meanwhile.
+    pub fn catalog(&self) -> RwLockReadGuard<'_, Catalog> {
+        self.catalog.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is known, and nothing that was changed before this call is missing from it.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn fresh(&self) -> Result<RwLockReadGuard<'_, Catalog>, StoreError> {
+        // A store of one process has heard of every change through us.
+        if self.store.shards() > 1 {
+            self.refresh().await?;
+        }
+        Ok(self.catalog())
+    }
+
+    /// Changes something. What is done is known at once.
+    ///
+    /// # Errors
+    /// If the store fails, or does not say whether it did.
+    pub async fn put(
+        &self,
+        entry: Entry,
+        was: u64,
+        action: &'static str,
+        by: Authority,
+        answer: String,
+    ) -> Result<Put, StoreError> {
+        let put = self.store.put(entry, was, action, by, answer).await?;
+        self.refresh().await?;
+        Ok(put)
+    }
+
+    /// Public keys that an endpoint's deliveries verify with at this time, the current one first; none where the secret is shared, or
+    /// where nothing is sent.
+    pub fn public_keys(&self, id: EndpointId, now: Time) -> Vec<[u8; 32]> {
+        let Found::Target(target) = self.find(&id.to_string()) else {
+            return Vec::new();
+        };
+        match &target.way {
+            Way::Endpoint(endpoint) => endpoint.signer.public_keys(now),
+            Way::Effect(_) => Vec::new(),
+        }
+    }
+
+    /// Asks the store for what has changed.
+    pub(super) async fn ask(&self) -> Result<(), StoreError> {
+        let _turn = self.asking.lock().await;
+        loop {
+            let since = self.catalog().revision();
+            let changes = self.store.changes(since).await?;
+            let (more, types) = (
+                changes.more,
+                changes
+                    .entries
+                    .iter()
+                    .any(|entry| matches!(entry, Entry::EventType(_))),
+            );
+            let mut catalog = self.catalog.write().unwrap_or_else(PoisonError::into_inner);
+            catalog.apply(changes);
+            if types {
+                self.note_schedules(&catalog);
+            }
+            if !more {
+                return Ok(());
+            }
+        }
+    }
+
+    fn note_schedules(&self, catalog: &Catalog) {
+        let own = catalog.all_event_types().filter_map(|event_type| {
+            let extra: EventTypeExtra = extra::read(&event_type.extra);
+            Some((event_type.name.clone(), extra.retry()?))
+        });
+        self.by_type.store(Arc::new(own.collect()));
+    }
+}
+
+#[async_trait]
+impl Directory for Registry {
+    fn find(&self, lane: &str) -> Found {
+        if !is_endpoint_lane(lane) {
+            return Found::Nobody;
+        }
+        let Ok(id) = lane.parse::<EndpointId>() else {
+            return Found::Nobody;
+        };
+        let catalog = self.catalog();
+        let Some(held) = catalog.held(id) else {
+            return Found::Unknown;
+        };
+        let Some(app) = catalog.app_by_id(held.endpoint.app) else {
+            return Found::Unknown;
+        };
+        let settings = self.settings.load();
+        let vault = self.vault();
+        let resolved = held.found.get_or_init(|| {
+            let around = Surroundings {
+                app,
+                vault: vault.as_deref(),
+                rules: &settings.rules,
+                by_type: &self.by_type,
+                retry: &settings.retry,
+                shards: self.store.shards(),
+            };
+            endpoint::resolve(&held.endpoint, &around)
+        });
+        resolved.clone()
+    }
+
+    async fn refresh(&self) -> Result<(), StoreError> {
+        self.ask().await
+    }
+
+    async fn settled(&self, settled: Settled<'_>) {
+        let Ok(id) = settled.effect.name.parse::<EndpointId>() else {
+            return;
+        };
+        let now = clock::now();
+        self.tell_of_attempt(id, &settled, now);
+        self.note(id, settled.outcome, now).await;
+    }
+}

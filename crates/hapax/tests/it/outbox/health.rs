@@ -1,0 +1,145 @@
+//! Endpoints that only fail: what is written down, what is told, and when it ends.
+
+use hapax::alert::Announcer;
+use hapax::dispatch::Targets;
+use hapax::outbox::extra::AppExtra;
+use hapax::outbox::health::{DISABLED_AFTER, FAILING_AFTER, WARNED_AFTER};
+use hapax::outbox::operational::What;
+use hapax::{clock, operate::ids};
+use hapax_ledger::effect::EffectState;
+use hapax_ledger::id::RunId;
+use hapax_ledger::outcome::Outcome;
+use hapax_ledger::time::Span;
+use hapax_store::nouns::{About, Classes, Command, Commanded, Decision, Standing};
+
+use super::scene::{Scene, Wish, authority, tries};
+use crate::config::good;
+use crate::support::world::{Act, World};
+
+fn answered(status: u16) -> Outcome {
+    Outcome::Answered {
+        status,
+        retry_after: None,
+    }
+}
+
+/// The catalogue changes when an endpoint turns, and not with every attempt; a warning comes before the end.
+#[tokio::test(flavor = "multi_thread")]
+async fn five_days_of_failures_are_the_end() {
+    let scene = Scene::new().await;
+    let app = scene.app(&AppExtra::default()).await;
+    let id = scene
+        .endpoint(app, "http://127.0.0.1:9/", Wish::default())
+        .await;
+    let start = clock::now();
+    let note = |status, after: Span| scene.registry.note(id, answered(status), start + after);
+    let made = scene.known(id).revision;
+    note(200, Span::ZERO).await;
+    assert_eq!(scene.known(id).revision, made, "nothing new");
+    for _ in 0..50 {
+        note(500, Span::ZERO).await;
+        note(200, Span::ZERO).await;
+    }
+    assert_eq!(scene.known(id).revision, made, "now well, now ill");
+    note(500, Span::ZERO).await;
+    assert_eq!(scene.known(id).failing_since, None, "it may pass");
+    note(500, FAILING_AFTER).await;
+    assert_eq!(scene.known(id).failing_since, Some(start));
+    let failing = scene.known(id).revision;
+    for hour in 1..90 {
+        note(503, Span::from_hours(hour)).await;
+    }
+    assert_eq!(scene.known(id).revision, failing, "known already");
+    note(200, Span::from_hours(91)).await;
+    assert_eq!(scene.known(id).failing_since, None);
+    let again = Span::from_hours(92);
+    note(500, again).await;
+    note(500, again + FAILING_AFTER).await;
+    note(500, again + WARNED_AFTER).await;
+    note(500, again + WARNED_AFTER).await;
+    assert_eq!(scene.known(id).standing, Standing::Enabled);
+    let told = scene.hear().await;
+    assert_eq!(told.event_type(), "endpoint.disabling");
+    note(500, again + DISABLED_AFTER).await;
+    assert_eq!(scene.known(id).standing, Standing::Failed);
+    let told = scene.hear().await;
+    let what = What::Disabled {
+        standing: Standing::Failed,
+        failing_since: Some(start + again),
+    };
+    assert_eq!(told.what, what);
+    assert_eq!(told.data()["trigger"], "failed");
+    note(500, again + DISABLED_AFTER + Span::from_days(1)).await;
+    assert!(scene.told.lock().await.try_recv().is_err(), "told once");
+    scene.end().await;
+}
+
+/// A message that is given up is told, and one that gets through after that.
+#[tokio::test(flavor = "multi_thread")]
+async fn exhausted_and_recovered_are_told() {
+    let world = World::new(|seen| match seen.before {
+        0 | 1 => Act::Answer(500),
+        _ => Act::Answer(200),
+    });
+    let scene = Scene::new().await;
+    let app = scene.app(&AppExtra::default()).await;
+    let id = scene.endpoint(app, &world.url("/"), tries(2)).await;
+    let event = scene.publish(app, "{}", About::default()).await;
+    scene.until_state(event, EffectState::Dead).await;
+    let told = scene.hear().await;
+    assert_eq!(told.event_type(), "message.attempt.exhausted");
+    assert_eq!(told.endpoint, id);
+    assert_eq!(told.data()["lastAttempt"]["responseStatusCode"], 500);
+    let command = Command {
+        event,
+        decision: Decision::Retry,
+        only: None,
+        by: authority(),
+        if_revision: None,
+        dry_run: false,
+        run: RunId(ids::fresh(clock::now())),
+        classes: Classes::default(),
+    };
+    let Ok(Commanded::Done(done)) = scene.store.command(command).await else {
+        panic!("a dead delivery can be retried");
+    };
+    scene.publisher.dispatcher.opened(&done.opened);
+    scene.until_state(event, EffectState::Done).await;
+    let told = scene.hear().await;
+    assert_eq!(told.event_type(), "message.attempt.recovered");
+    assert_eq!(world.seen().len(), 3);
+    scene.end().await;
+}
+
+/// What is told goes through the ledger and the dispatcher, as alerts do; the same thing told twice is one event.
+#[tokio::test(flavor = "multi_thread")]
+async fn operators_are_told_where_alerts_go() {
+    let (gone, operators) = (World::new(|_| Act::Answer(410)), World::well());
+    let scene = Scene::new().await;
+    let config = good(&format!("[alerts]\nurl = \"{}\"\n", operators.url("/told")));
+    let dispatcher = scene.publisher.dispatcher.clone();
+    dispatcher.reload(Targets::new(&config.sent(), &[], scene.store.shards()));
+    let announcer = Announcer::new(scene.store.clone(), dispatcher, config.alerts);
+    let app = scene.app(&AppExtra::default()).await;
+    let id = scene.endpoint(app, &gone.url("/"), tries(1)).await;
+    scene.publish(app, "{}", About::default()).await;
+    let mut types = Vec::new();
+    for _ in 0..2 {
+        let told = scene.hear().await;
+        types.push(told.event_type());
+        for _ in 0..2 {
+            let kept = announcer.tell(&told, clock::now()).await;
+            kept.expect("the store is well");
+        }
+    }
+    types.sort_unstable();
+    assert_eq!(types, ["endpoint.disabled", "message.attempt.exhausted"]);
+    let seen = tokio::task::block_in_place(|| operators.wait_for("both", |seen| seen.len() == 2));
+    for one in &seen {
+        let body: serde_json::Value = serde_json::from_slice(&one.body).expect("JSON");
+        assert_eq!(body["data"]["endpointId"], id.to_string());
+        assert!(types.contains(&body["type"].as_str().expect("a type")));
+    }
+    scene.end().await;
+    assert_eq!(operators.seen().len(), 2, "once each");
+}

@@ -1,0 +1,154 @@
+//! How fast deliveries go, and in which order.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use hapax::clock;
+use hapax::dispatch::directory::{Directory, Found};
+use hapax::outbox::extra::AppExtra;
+use hapax_ledger::effect::EffectState;
+use hapax_ledger::time::Span;
+use hapax_store::nouns::{About, Entry};
+use tokio::task::block_in_place;
+
+use super::scene::{Scene, Wish, tries};
+use crate::support::clock::tick;
+use crate::support::world::{Act, Seen, World};
+
+/// A consumer that asks for time gets it, whatever the schedule says.
+#[tokio::test(flavor = "multi_thread")]
+async fn retry_after_is_honoured() {
+    let world = World::new(|_| Act::AnswerWith(429, "retry-after: 90\r\n", String::new()));
+    let scene = Scene::new().await;
+    let app = scene.app(&AppExtra::default()).await;
+    scene.endpoint(app, &world.url("/"), tries(9)).await;
+    let before = clock::now();
+    let event = scene.publish(app, "{}", About::default()).await;
+    block_in_place(|| world.wait_for("one", |seen| seen.len() == 1));
+    let waits = scene.until_state(event, EffectState::Pending).await;
+    let due = waits.effect.record.next_attempt_at;
+    assert!(due >= before + Span::from_secs(90), "{due:?}");
+    assert_eq!(world.seen().len(), 1);
+    scene.end().await;
+}
+
+/// Ten at five a second: the bucket holds five, the others take a second more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rate_holds() {
+    let world = World::well();
+    let scene = Scene::new().await;
+    let app = scene.app(&AppExtra::default()).await;
+    let wish = Wish {
+        throttle_rate: Some(5),
+        ..Wish::default()
+    };
+    scene.endpoint(app, &world.url("/"), wish).await;
+    let start = tick();
+    for _ in 0..10 {
+        scene.publish(app, "{}", About::default()).await;
+    }
+    block_in_place(|| world.wait_for("all", |seen| seen.len() == 10));
+    assert!(tick() - start >= Duration::from_millis(900));
+    scene.end().await;
+}
+
+/// An application's rate holds for each of its endpoints that have no lower one.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_lower_rate_counts() {
+    let scene = Scene::new().await;
+    let app = scene.app(&AppExtra::default()).await;
+    let mut lanes = Vec::new();
+    for throttle_rate in [None, Some(3), Some(9)] {
+        let wish = Wish {
+            throttle_rate,
+            ..Wish::default()
+        };
+        let id = scene.endpoint(app, "http://127.0.0.1:9/", wish).await;
+        lanes.push(id.to_string());
+    }
+    let rates = || -> Vec<Option<u32>> {
+        let found = lanes.iter().map(|lane| scene.registry.find(lane));
+        let rate = |found| match found {
+            Found::Target(target) => target.caps.rate,
+            _ => panic!("it can be sent to"),
+        };
+        found.map(rate).collect()
+    };
+    assert_eq!(rates(), [None, Some(3), Some(9)]);
+    let known = scene.registry.catalog().app_by_id(app).cloned();
+    let mut known = (*known.expect("it is there")).clone();
+    known.throttle_rate = Some(5);
+    let was = known.revision;
+    scene.put(Entry::App(known), was).await;
+    assert_eq!(rates(), [Some(5), Some(3), Some(5)]);
+    scene.end().await;
+}
+
+/// A consumer that only fails is left alone for a while, tried with one request, and served again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_breaker_opens_and_closes() {
+    let world = World::new(|seen| match seen.before {
+        0..10 => Act::HangUp,
+        _ => Act::Answer(200),
+    });
+    let scene = Scene::new().await;
+    let app = scene.app(&AppExtra::default()).await;
+    scene.endpoint(app, &world.url("/"), tries(20)).await;
+    let event = scene.publish(app, "{}", About::default()).await;
+    block_in_place(|| world.wait_for("ten", |seen| seen.len() == 10));
+    let opened = tick();
+    scene.until_state(event, EffectState::Done).await;
+    assert!(
+        tick() - opened >= Duration::from_millis(400),
+        "a pause of half a second at least"
+    );
+    assert_eq!(world.seen().len(), 11);
+    scene.end().await;
+}
+
+/// F1: messages of one key arrive one after the other, whatever has to be tried again; those of other keys do not wait for them.
+#[tokio::test(flavor = "multi_thread")]
+async fn order_holds_under_retries() {
+    const EACH: usize = 6;
+    let tried = Mutex::new(HashMap::<String, usize>::new());
+    let world = World::new(move |seen| {
+        let mut tried = tried.lock().expect("whole");
+        let times = tried.entry(seen.headers["webhook-id"].clone()).or_default();
+        *times += 1;
+        // Every one of them fails twice, each time in another way.
+        match *times {
+            1 => Act::Answer(500),
+            2 => Act::HangUp,
+            _ => Act::Answer(200),
+        }
+    });
+    let scene = Scene::new().await;
+    let app = scene.app(&AppExtra::default()).await;
+    scene.endpoint(app, &world.url("/"), tries(9)).await;
+    let keys = ["a", "b", "c"];
+    for number in 0..EACH * keys.len() {
+        let key = keys[number % keys.len()];
+        let about = About {
+            ordering_key: Some(key.to_owned()),
+            ..About::default()
+        };
+        scene.publish(app, &format!("\"{key}\""), about).await;
+    }
+    let all = 3 * EACH * keys.len();
+    let seen = block_in_place(|| world.wait_for("all", |seen| seen.len() == all));
+    for key in keys {
+        let numbers: Vec<usize> = seen
+            .iter()
+            .filter(|one| one.body == format!("\"{key}\"").as_bytes())
+            .map(sequence)
+            .collect();
+        let expected: Vec<usize> = (1..=EACH).flat_map(|number| [number; 3]).collect();
+        assert_eq!(numbers, expected, "{key}");
+    }
+    scene.end().await;
+}
+
+fn sequence(seen: &Seen) -> usize {
+    seen.headers["hapax-sequence"].parse().expect("a number")
+}

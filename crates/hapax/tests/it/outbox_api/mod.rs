@@ -1,0 +1,20 @@
+//! The outgoing API over HTTP, on both stores: what is kept, what is sent, and who may ask.
+//!
+//! - [`catalogue`]: applications, endpoints, types of events
+//! - [`messages`]: what is published once, and refused
+//! - [`again`]: attempts, dead letters, sending again, jobs
+//! - [`crash`]: `kill -9` while the deliveries of a message are made
+//! - [`settings`]: schedules, envelopes, endpoints that are gone
+//! - [`signing`]: keys that are changed, and public ones
+//! - [`scopes`]: tokens of one application
+//!
+//! [`scene`] is a server whose endpoints may be on this machine. The same flows are driven by the SDKs: see `tests/sdk`.
+
+mod again;
+mod catalogue;
+mod crash;
+mod messages;
+mod scene;
+mod scopes;
+mod settings;
+mod signing;

@@ -1,0 +1,116 @@
+//! A server whose endpoints may be on this machine.
+
+use hapax_store::conformance::database::with_database;
+use serde_json::{Value, json};
+
+use crate::effects::scene::SQLITE;
+use crate::support::client::Answer;
+use crate::support::server::{Server, TOKEN};
+use crate::support::site::Site;
+use crate::support::world::World;
+
+/// The lease is the shortest there is, so that nobody waits long for what a killed server held.
+const CONFIG: &str = "[limits]\nlease = \"3s\"\n[outbox]\nallow_subnets = [\"127.0.0.0/8\"]\n";
+/// 32 bytes, as several nodes would share them.
+const VAULT_KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+
+pub(super) struct Scene {
+    pub(super) server: Server,
+    site: Site,
+}
+
+/// Runs a test on SQLite and, where there is one, on PostgreSQL.
+pub(super) fn on_each_store(test: fn(Scene)) {
+    test(Scene::new(SQLITE));
+    with_database(move |database| async move {
+        let url = database.url();
+        let work = tokio::task::spawn_blocking(move || test(Scene::new(&url)));
+        work.await.expect("the checks hold");
+    });
+}
+
+impl Scene {
+    pub(super) fn new(store: &str) -> Scene {
+        let mut site = Site::with(store, CONFIG);
+        site.set("HAPAX_VAULT_KEY", VAULT_KEY);
+        Scene {
+            server: site.start(),
+            site,
+        }
+    }
+
+    /// `kill -9`, and another server on the same ledger.
+    pub(super) fn restarted(self) -> Scene {
+        self.server.kill();
+        Scene {
+            server: self.site.start(),
+            site: self.site,
+        }
+    }
+
+    pub(super) fn get(&self, path: &str) -> Answer {
+        self.ask("GET", path, &Value::Null)
+    }
+
+    pub(super) fn post(&self, path: &str, body: &Value) -> Answer {
+        self.ask("POST", path, body)
+    }
+
+    pub(super) fn ask(&self, method: &str, path: &str, body: &Value) -> Answer {
+        self.ask_as(TOKEN, method, path, body)
+    }
+
+    pub(super) fn ask_as(&self, token: &str, method: &str, path: &str, body: &Value) -> Answer {
+        let body = match body {
+            Value::Null => String::new(),
+            body => body.to_string(),
+        };
+        let path = format!("/api/v1{path}");
+        self.server.ask_as(token, method, &path, &body, "")
+    }
+
+    /// What is answered with this status, as JSON.
+    #[track_caller]
+    pub(super) fn told(&self, status: u16, method: &str, path: &str, body: &Value) -> Value {
+        let answer = self.ask(method, path, body);
+        assert_eq!(answer.status, status, "{method} {path}: {answer:?}");
+        answer.json()
+    }
+
+    /// An application by this uid.
+    #[track_caller]
+    pub(super) fn app(&self, uid: &str) {
+        self.told(201, "POST", "/app", &json!({"name": uid, "uid": uid}));
+    }
+
+    /// An endpoint of it in a world, with more about it.
+    #[track_caller]
+    pub(super) fn endpoint(&self, app: &str, uid: &str, world: &World, more: Value) -> String {
+        let mut body = json!({"url": world.url(&format!("/{uid}")), "uid": uid});
+        let fields = body.as_object_mut().expect("an object");
+        fields.extend(more.as_object().expect("an object").clone());
+        let made = self.told(201, "POST", &format!("/app/{app}/endpoint"), &body);
+        made["id"].as_str().expect("an id").to_owned()
+    }
+
+    /// Publishes a message; gives its id.
+    #[track_caller]
+    pub(super) fn publish(&self, app: &str, body: &Value) -> String {
+        let made = self.told(202, "POST", &format!("/app/{app}/msg"), body);
+        made["id"].as_str().expect("an id").to_owned()
+    }
+
+    /// The texts of one field of a list.
+    #[track_caller]
+    pub(super) fn listed(&self, path: &str, field: &str) -> Vec<String> {
+        let page = self.told(200, "GET", path, &Value::Null);
+        let data = page["data"].as_array().expect("a list").iter();
+        data.map(|row| row[field].as_str().expect("a text").to_owned())
+            .collect()
+    }
+}
+
+/// A message of a type, with a number in it.
+pub(super) fn message(number: u32) -> Value {
+    json!({"eventType": "invoice.paid", "payload": {"n": number}})
+}

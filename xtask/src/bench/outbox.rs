@@ -1,0 +1,223 @@
+//! `cargo xt bench outbox`: what messages to customers' endpoints cost, and what bad endpoints cost the others.
+//!
+//! Three reports. *Creates*: messages a second through the program's API, each with one delivery, beside the inbox's ceiling: while they are
+//! delivered, and to an endpoint that takes one a second, so that they wait. *Deliveries*: from published to done, beside the bare sender.
+//! *Beside*: how long a delivery takes while one endpoint drips, one hangs and one answers without end.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+use serde::Serialize;
+
+use super::dispatch::{BARE, OUTSTANDING, beside_alone, measure_bare, shown};
+use super::guard::verdict;
+use super::intake::measure_ceiling;
+use super::row::Row;
+use super::server::Server;
+use super::session::Session;
+use super::{Load, build_example, build_program, ceiling};
+use crate::load::{Generator, Order, Shape};
+use crate::postgres::ThrowAway;
+use crate::{loopback, workspace};
+
+/// The inbox's ceiling.
+const CEILING: &str = "intake ceiling";
+/// Of the inbox's ceiling.
+const CREATES_WANTED: f64 = 0.35;
+/// Of the bare sender.
+const DELIVERIES_WANTED: f64 = 0.3;
+/// Of the p99 without bad endpoints.
+const P99_WANTED: f64 = 1.2;
+/// Beyond the memory without them.
+const MEMORY_MIB_WANTED: u64 = 64;
+/// Seals secrets in a database that nodes share, and is the admin's token. It is gone in a minute.
+const VAULT_KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+
+/// What the bench's program is told; see `crates/hapax/examples/bench_outbox`.
+#[derive(Clone, Debug, Serialize)]
+struct Told {
+    row: &'static str,
+    store: String,
+    sink: String,
+    body_bytes: usize,
+    outstanding: usize,
+    warmup_ms: u64,
+    round_ms: u64,
+    rounds: u32,
+}
+
+struct Bench<'a> {
+    program: PathBuf,
+    worker: PathBuf,
+    load: &'a Load,
+    folder: PathBuf,
+    sink: Server,
+    postgres: Option<ThrowAway>,
+}
+
+/// Takes the three reports.
+pub(super) fn run(load: &Load) -> anyhow::Result<()> {
+    let folder = tempfile::tempdir_in(workspace::target())?;
+    let bench = Bench {
+        program: build_program()?,
+        worker: build_example("bench_outbox")?,
+        load,
+        folder: folder.path().to_owned(),
+        sink: ceiling::start()?,
+        postgres: (!load.no_postgres).then(ThrowAway::start).transpose()?,
+    };
+    bench.creates()?;
+    bench.deliveries()?;
+    bench.beside()
+}
+
+impl Bench<'_> {
+    /// The stores, by name; in SQLite a database of its own.
+    fn stores(&self, name: &str) -> Vec<(&'static str, String)> {
+        let path: &Path = &self.folder.join(format!("{name}.db"));
+        let sqlite = ("sqlite", format!("sqlite:{}", path.display()));
+        let postgres = self.postgres.as_ref();
+        let postgres = postgres.map(|server| ("postgres", server.url().to_owned()));
+        std::iter::once(sqlite).chain(postgres).collect()
+    }
+
+    fn creates(&self) -> anyhow::Result<()> {
+        let mut session = Session::new("outbox", self.load);
+        measure_ceiling(&mut session, self.load, CEILING)?;
+        let mut rows = Vec::new();
+        for (name, store) in self.stores("creates") {
+            let server = self.serve(&store)?;
+            let ways = [("waiting", Some("1")), ("delivered", None)];
+            for (way, rate) in ways {
+                self.make_app(&server, way, rate)?;
+                let order = Order {
+                    path: format!("/api/v1/app/{way}/msg"),
+                    secret: VAULT_KEY.to_owned(),
+                    ..ceiling::order(self.load, &server, Shape::Message)
+                };
+                let row = format!("{name}, {way}");
+                session.measure(&row, &order, &server)?;
+                rows.push(row);
+            }
+        }
+        let verdicts: Vec<String> = rows
+            .iter()
+            .map(|row| verdict(&session, row, CEILING, CREATES_WANTED))
+            .collect();
+        println!(
+            "Messages created over HTTP, each with one delivery: it waits, or it is delivered meanwhile; {} connections, bodies of {} bytes",
+            self.load.connections, self.load.body_bytes
+        );
+        session.finish(CEILING)?;
+        verdicts.iter().for_each(|verdict| println!("{verdict}"));
+        Ok(())
+    }
+
+    fn deliveries(&self) -> anyhow::Result<()> {
+        let mut session = Session::new("outbox-deliveries", self.load);
+        measure_bare(&mut session, self.load, &self.sink.address().to_string())?;
+        let stores = self.stores("deliveries");
+        for (name, store) in &stores {
+            let told = self.told("delivered_rate", store.clone());
+            session.measure_itself(&[name], self.start(&told)?)?;
+        }
+        let verdicts: Vec<String> = stores
+            .iter()
+            .map(|(name, _)| verdict(&session, name, BARE, DELIVERIES_WANTED))
+            .collect();
+        println!(
+            "Messages from published to done, to one endpoint; p50, p99 and max are those of the publishing."
+        );
+        session.finish(BARE)?;
+        verdicts.iter().for_each(|verdict| println!("{verdict}"));
+        Ok(())
+    }
+
+    fn beside(&self) -> anyhow::Result<()> {
+        let mut session = Session::new("outbox-beside", self.load);
+        let mut verdicts = Vec::new();
+        for name in ["alone", "beside bad ones"] {
+            let row = match name {
+                "alone" => "alone",
+                _ => "beside",
+            };
+            let path = self.folder.join(format!("{row}.db"));
+            let told = self.told(row, format!("sqlite:{}", path.display()));
+            session.measure_itself(&[name], self.start(&told)?)?;
+        }
+        let p99 = |name| session.row(name)?.median_us(|round| round.p99_us);
+        let (alone, beside) = (p99("alone"), p99("beside bad ones"));
+        verdicts.push(format!(
+            "p99, median of the rounds: {} alone; {} beside one that drips, one that hangs and one without end, wanted at most {P99_WANTED:.2}",
+            shown(alone),
+            beside_alone(beside, alone),
+        ));
+        let memory = |name| session.row(name).and_then(Row::rss_kib_max);
+        let grown = memory("beside bad ones").zip(memory("alone"));
+        let grown = grown.map(|(beside, alone)| beside.saturating_sub(alone) / 1024);
+        verdicts.push(match grown {
+            Some(mib) => {
+                format!("memory: {mib} MiB more beside them, wanted at most {MEMORY_MIB_WANTED}")
+            }
+            None => "memory: not known on this system".to_owned(),
+        });
+        println!("Published to arrival, at 100 endpoints that are well, at a steady pace.");
+        session.finish("alone")?;
+        verdicts.iter().for_each(|verdict| println!("{verdict}"));
+        Ok(())
+    }
+
+    fn told(&self, row: &'static str, store: String) -> Told {
+        Told {
+            row,
+            store,
+            sink: self.sink.address().to_string(),
+            body_bytes: self.load.body_bytes,
+            outstanding: OUTSTANDING,
+            warmup_ms: self.load.warmup_ms,
+            round_ms: self.load.round_ms,
+            rounds: self.load.rounds,
+        }
+    }
+
+    fn start(&self, told: &Told) -> anyhow::Result<Generator> {
+        Generator::start_program(&mut Command::new(&self.worker), told)
+    }
+
+    /// The program, whose endpoints may be on this machine.
+    fn serve(&self, store: &str) -> anyhow::Result<Server> {
+        let address = loopback::free_address()?;
+        let config: &Path = &self.folder.join("hapax.toml");
+        let text = format!(
+            "listen = \"{address}\"\nstore = \"{store}\"\n[admin]\ntoken = \"{VAULT_KEY}\"\n[outbox]\nallow_subnets = [\"127.0.0.1/32\"]\n"
+        );
+        std::fs::write(config, text).context("could not write the config")?;
+        let mut command = Command::new(&self.program);
+        command.args(["serve", "--config"]).arg(config);
+        command.env("HAPAX_VAULT_KEY", VAULT_KEY);
+        command.env("HAPAX_LOG", "warn");
+        Server::start(&mut command, address)
+    }
+
+    /// An application with one endpoint, of this rate if given.
+    fn make_app(&self, server: &Server, uid: &str, rate: Option<&str>) -> anyhow::Result<()> {
+        self.hapax(server, &["apps", "create", uid, "--uid", uid])?;
+        let url = format!("http://{}/", self.sink.address());
+        let mut create = vec!["endpoints", "create", uid, &url];
+        create.extend(rate.iter().flat_map(|rate| ["--rate", rate]));
+        self.hapax(server, &create)
+    }
+
+    fn hapax(&self, server: &Server, arguments: &[&str]) -> anyhow::Result<()> {
+        let output = Command::new(&self.program)
+            .args(arguments)
+            .env("HAPAX_URL", format!("http://{}", server.address()))
+            .env("HAPAX_TOKEN", VAULT_KEY)
+            .output()
+            .context("could not start hapax")?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "hapax {arguments:?}: {said}");
+        Ok(())
+    }
+}
