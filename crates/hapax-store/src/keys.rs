@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use hapax_ledger::guard::GuardRejected;
 use hapax_ledger::id::KeyId;
 use hapax_ledger::lease::Fence;
-use hapax_ledger::time::Span;
+use hapax_ledger::time::{Span, Time};
 
 use crate::error::StoreError;
 use crate::nouns::{
@@ -28,13 +28,13 @@ pub trait Keys: Send + Sync + 'static {
         lease: Span,
     ) -> Result<Result<(), GuardRejected>, StoreError>;
 
-    /// The run ended. `Ok(Ok(()))` means that this is durable.
+    /// The run ended. `Ok(Ok(_))` means that this is durable, and says when an answer expires, by the store's clock.
     async fn settle_key(
         &self,
         id: KeyId,
         fence: Fence,
         ending: KeyEnding,
-    ) -> Result<Result<(), GuardRejected>, StoreError>;
+    ) -> Result<Result<Time, GuardRejected>, StoreError>;
 
     /// One key.
     async fn key(&self, id: KeyId) -> Result<Option<KeyRecord>, StoreError>;

@@ -1,7 +1,7 @@
-//! Answers that were given again a moment ago, in memory: who repeats a request often does it more than once, and needs no query for it.
+//! Answers of a moment ago, in memory: most retries come soon after the first request, and need no query.
 //!
-//! The store stays the authority. Only what it has given out is remembered here, for a minute at most, and such an answer never changes as long as
-//! its key lives. Everything else, such as another body under the same key, is the store's to decide.
+//! The store stays the authority. Only an answer that it has made durable, or has given out, is remembered here, for a minute at most, and such an
+//! answer never changes as long as its key lives. Everything else, such as another body under the same key, is the store's to decide.
 
 use std::time::{Duration, Instant};
 
@@ -64,7 +64,7 @@ impl Recent {
         (fresh && answer.fingerprint == fingerprint).then_some((answer.stored, answer.expires_at))
     }
 
-    /// The store has given this answer.
+    /// The store has this answer, until then by its own clock.
     pub(crate) fn learn(
         &self,
         key: KeyHash,

@@ -63,7 +63,7 @@ where
     B: ByteBody,
     R: ByteBody,
 {
-    let key_hash = call.claim.key_hash;
+    let (key_hash, fingerprint) = (call.claim.key_hash, call.claim.fingerprint);
     // Those who wait hear of the end when it is settled, and not before.
     let _run = shared.running.run(key_hash);
     let work = caught(work(&shared.guard, service, request(call, right)));
@@ -82,13 +82,21 @@ where
         mut response,
     } = done;
     let stores = matches!(ended.settlement, Settlement::Store(_));
-    let expires_at = clock::now() + shared.guard.policy.ttl;
+    let kept = match ended.settlement {
+        Settlement::Store(Kept::Kept) => ended.stored.clone(),
+        _ => None,
+    };
     match settle(shared, key_hash, right, ended).await {
-        Settled::Durable if stores && shared.guard.publish_expiry => {
-            publish_expiry(&mut response, expires_at);
+        Settled::Durable(expires_at) => {
+            if let Some(kept) = kept {
+                let recent = &shared.recent;
+                recent.learn(key_hash, fingerprint, &kept, expires_at);
+            }
+            if stores && shared.guard.publish_expiry {
+                publish_expiry(&mut response, expires_at);
+            }
             response
         }
-        Settled::Durable => response,
         // An answer that is given out can be repeated. One that frees the key or leaves its outcome open promises nothing.
         Settled::Superseded if stores => SUPERSEDED.retry_after(1).response(AnswerBody::whole),
         Settled::Failed if stores => NOT_SETTLED

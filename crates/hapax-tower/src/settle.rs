@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use hapax_ledger::guard::{Body, GuardState, Settlement};
 use hapax_ledger::key::KeyHash;
+use hapax_ledger::time::Time;
 use hapax_store::StoreErrorKind;
 use hapax_store::nouns::KeyEnding;
 use http::StatusCode;
@@ -31,8 +32,8 @@ pub(crate) struct Ended {
 /// What became of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Settled {
-    /// It is on disk.
-    Durable,
+    /// It is on disk. An answer is given again until then, by the store's clock.
+    Durable(Time),
     /// The key was decided about without this run: it ran again, or somebody resolved it.
     Superseded,
     /// The store did not take it for as long as the lease lasted. Whoever asks for the key hears that its outcome is unknown.
@@ -87,7 +88,7 @@ async fn settle_once(
         .settle_key(right.id, right.fence, ending.clone())
         .await?
     {
-        Ok(()) => return Ok(Settled::Durable),
+        Ok(expires_at) => return Ok(Settled::Durable(expires_at)),
         Err(rejected) => rejected,
     };
     // Refused, and perhaps because an earlier try of ours went through.
@@ -96,7 +97,7 @@ async fn settle_once(
         && record.fence == right.fence
         && record.state == state_of(ending.settlement)
     {
-        return Ok(Settled::Durable);
+        return Ok(Settled::Durable(record.expires_at));
     }
     let guard = &shared.guard.name;
     tracing::warn!(%guard, key = %right.id, %rejected, "a run was settled without its answer");

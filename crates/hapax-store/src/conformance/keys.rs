@@ -82,7 +82,13 @@ pub async fn settle(
     ending: KeyEnding,
 ) -> Result<(), GuardRejected> {
     let settled = store.settle_key(id, fence, ending).await;
-    settled.expect("the store settles")
+    let expires_at = settled.expect("the store settles")?;
+    // It says what operators see.
+    let seen = store.key(id).await.expect("the store reads");
+    if let Some(record) = seen {
+        assert_eq!(record.expires_at, expires_at);
+    }
+    Ok(())
 }
 
 /// The key, as operators see it.

@@ -82,10 +82,10 @@ impl Keys {
         fence: Fence,
         ending: &KeyEnding,
         now: Time,
-    ) -> Result<(), GuardRejected> {
+    ) -> Result<Time, GuardRejected> {
         let row = self.rows.get_mut(&id).ok_or(GuardRejected::StaleFence)?;
         row.answer = row.key.settle(fence, ending, now)?;
-        Ok(())
+        Ok(row.key.record.expires_at)
     }
 
     fn resolve(
@@ -151,7 +151,7 @@ impl crate::Keys for ModelStore {
         id: KeyId,
         fence: Fence,
         ending: KeyEnding,
-    ) -> Result<Result<(), GuardRejected>, StoreError> {
+    ) -> Result<Result<Time, GuardRejected>, StoreError> {
         let now = (self.clock)();
         Ok(self.lock().guarded.settle(id, fence, &ending, now))
     }

@@ -4,7 +4,7 @@
 //! ordinary way, and hears there what the ledger says to it (see [`super::key_settle`]).
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use hapax_ledger::fingerprint::Fingerprint;
 use hapax_ledger::guard::{GuardRecord, GuardState, GuardStep, step};
@@ -95,12 +95,12 @@ const RUNNING: GuardRecord = GuardRecord {
     grace: Span::ZERO,
 };
 
-/// Settles those that still have their keys, in the order of their ids; says which.
+/// Settles those that still have their keys, in the order of their ids; says which, and when their answers expire.
 pub(super) async fn end(
     taken: Taken,
     asks: &[&KeyAsk],
     clock: &LeaseClock,
-) -> Result<HashSet<KeyId>, StoreError> {
+) -> Result<HashMap<KeyId, Time>, StoreError> {
     let mut asks = asks.to_vec();
     asks.sort_unstable_by_key(|ask| ask.id);
     let columns = Columns::of(&asks);
@@ -122,9 +122,11 @@ pub(super) async fn end(
     ];
     let found = taken.in_one_trip(&[(END, params)]).await?;
     let ended = found.iter().flatten();
-    Ok(ended
-        .map(|row| KeyId::from_bytes(row.get::<_, Uuid>(0).0))
-        .collect())
+    let ended = ended.map(|row| {
+        let id = KeyId::from_bytes(row.get::<_, Uuid>(0).0);
+        (id, Time::from_micros(row.get(1)))
+    });
+    Ok(ended.collect())
 }
 
 /// A key's lock is held when its answer is written, so nobody else writes that.
@@ -137,12 +139,12 @@ const END: &str = concat!(
     now!("$10"),
     " AS t (now)
          WHERE k.id = x.id AND k.fence = x.fence AND k.state = ANY ($11)
-         RETURNING k.id
+         RETURNING k.id, k.expires_at
      ), kept AS (
          INSERT INTO hapax.guard_answer (shard, id, answer)
          SELECT x.shard, x.id, x.answer FROM unnest($1::uuid[], $2::int2[], $9::bytea[]) AS x (id, shard, answer)
          WHERE x.answer IS NOT NULL AND x.id IN (SELECT id FROM ended)
          ON CONFLICT (shard, id) DO UPDATE SET answer = excluded.answer
      )
-     SELECT id FROM ended"
+     SELECT id, expires_at FROM ended"
 );

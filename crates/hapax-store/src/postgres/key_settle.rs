@@ -1,6 +1,6 @@
 //! What happens to guarded keys after their claim: extended and settled in groups, resolved by somebody, swept when they were lost.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use hapax_ledger::guard::{GuardRejected, LEASE_GRACE};
 use hapax_ledger::id::KeyId;
@@ -40,7 +40,8 @@ pub(super) struct KeySettles {
 
 impl Work for KeySettles {
     type Ask = KeyAsk;
-    type Answer = Result<(), GuardRejected>;
+    /// When an answer expires.
+    type Answer = Result<Time, GuardRejected>;
     /// Without it nobody knows what became of a run.
     const TOO_MUCH: TooMuch = TooMuch::Waits;
     const ASKS: &'static str = "settlements of keys";
@@ -61,14 +62,14 @@ impl Work for KeySettles {
             let asks: Vec<&KeyAsk> = ends.iter().map(|job| &job.ask).collect();
             let ended = match free.take() {
                 Some(taken) => key_end::end(taken, &asks, &self.clock).await,
-                None => Ok(HashSet::new()),
+                None => Ok(HashMap::new()),
             };
             match ended {
                 Ok(ended) => {
                     for job in ends {
-                        match ended.contains(&job.ask.id) {
-                            true => job.answer(Ok(Ok(()))),
-                            false => rest.push(job),
+                        match ended.get(&job.ask.id) {
+                            Some(expires_at) => job.answer(Ok(Ok(*expires_at))),
+                            None => rest.push(job),
                         }
                     }
                 }
@@ -122,7 +123,7 @@ async fn settle(
     taken: Taken,
     asks: &[&KeyAsk],
     clock: &LeaseClock,
-) -> Result<Vec<Result<(), GuardRejected>>, StoreError> {
+) -> Result<Vec<Result<Time, GuardRejected>>, StoreError> {
     let ids: BTreeSet<KeyId> = asks.iter().map(|ask| ask.id).collect();
     let ids: Vec<Uuid> = ids.into_iter().map(|id| Uuid(id.bytes())).collect();
     let params = [(&ids as _, Type::UUID_ARRAY)];
@@ -161,16 +162,16 @@ fn carry_out(
     ask: &KeyAsk,
     now: Time,
     answers: &mut Answers,
-) -> Result<(), GuardRejected> {
+) -> Result<Time, GuardRejected> {
     match &ask.word {
-        Word::Extend(lease) => row.key.extend(ask.fence, *lease, now),
+        Word::Extend(lease) => row.key.extend(ask.fence, *lease, now)?,
         Word::Settle(ending) => {
             if let Some(answer) = row.key.settle(ask.fence, ending, now)? {
                 answers.keep(ask.id, &answer);
             }
-            Ok(())
         }
     }
+    Ok(row.key.record.expires_at)
 }
 
 /// Somebody found out what became of a run. In an open transaction; says whether that settles anything.

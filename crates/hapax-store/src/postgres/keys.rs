@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use hapax_ledger::guard::GuardRejected;
 use hapax_ledger::id::KeyId;
 use hapax_ledger::lease::Fence;
-use hapax_ledger::time::Span;
+use hapax_ledger::time::{Span, Time};
 
 use super::batch::Batcher;
 use super::catalog::Change;
@@ -75,7 +75,8 @@ impl Keys for PostgresStore {
         lease: Span,
     ) -> Result<Result<(), GuardRejected>, StoreError> {
         let word = Word::Extend(lease);
-        self.keys.settles.ask(KeyAsk { id, fence, word }).await
+        let extended = self.keys.settles.ask(KeyAsk { id, fence, word }).await?;
+        Ok(extended.map(|_| ()))
     }
 
     async fn settle_key(
@@ -83,7 +84,7 @@ impl Keys for PostgresStore {
         id: KeyId,
         fence: Fence,
         ending: KeyEnding,
-    ) -> Result<Result<(), GuardRejected>, StoreError> {
+    ) -> Result<Result<Time, GuardRejected>, StoreError> {
         let word = Word::Settle(ending);
         self.keys.settles.ask(KeyAsk { id, fence, word }).await
     }

@@ -36,7 +36,7 @@ pub(super) fn settle(
     id: KeyId,
     fence: Fence,
     ending: &KeyEnding,
-) -> Result<Result<(), GuardRejected>, StoreError> {
+) -> Result<Result<Time, GuardRejected>, StoreError> {
     let Some(mut key) = key::of_id(tx.db, id)? else {
         return Ok(Err(GuardRejected::StaleFence));
     };
@@ -48,7 +48,7 @@ pub(super) fn settle(
         key::keep_answer(tx.db, key::row_of(id), &answer)?;
     }
     key::update(tx.db, &key)?;
-    Ok(Ok(()))
+    Ok(Ok(key.record.expires_at))
 }
 
 /// Somebody found out what became of it.

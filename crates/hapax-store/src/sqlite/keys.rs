@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use hapax_ledger::guard::GuardRejected;
 use hapax_ledger::id::KeyId;
 use hapax_ledger::lease::Fence;
-use hapax_ledger::time::Span;
+use hapax_ledger::time::{Span, Time};
 
 use super::queue::Whose;
 use super::writer::Space;
@@ -60,7 +60,7 @@ impl Keys for SqliteStore {
         id: KeyId,
         fence: Fence,
         ending: KeyEnding,
-    ) -> Result<Result<(), GuardRejected>, StoreError> {
+    ) -> Result<Result<Time, GuardRejected>, StoreError> {
         // Evidence about work that was done is written even when the disk is nearly full, and waits for its turn where a caller would be
         // refused: without it nobody knows what became of the run.
         let bytes = ending.answer.as_ref().map_or(0, bytes::Bytes::len);

@@ -148,7 +148,7 @@ impl Keys for Watched {
         id: KeyId,
         fence: Fence,
         mut ending: KeyEnding,
-    ) -> Result<Result<(), GuardRejected>, StoreError> {
+    ) -> Result<Result<Time, GuardRejected>, StoreError> {
         ending.at = self.by_the_wall(ending.at);
         let fault = self.settle_faults.lock().expect("whole").pop_front();
         let fault = fault.or(*self.settle_always.lock().expect("whole"));

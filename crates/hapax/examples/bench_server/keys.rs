@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use hapax_ledger::guard::GuardRejected;
 use hapax_ledger::id::KeyId;
 use hapax_ledger::lease::Fence;
-use hapax_ledger::time::Span;
+use hapax_ledger::time::{Span, Time};
 use hapax_store::nouns::{
     Authority, Changed, KeyClaim, KeyClaimed, KeyEnding, KeyFilter, KeyRecord, KeyResolution,
     Listed, Page,
@@ -31,7 +31,7 @@ impl Keys for NoStore {
         _: KeyId,
         _: Fence,
         _: KeyEnding,
-    ) -> Result<Result<(), GuardRejected>, StoreError> {
+    ) -> Result<Result<Time, GuardRejected>, StoreError> {
         Ok(Err(GuardRejected::StaleFence))
     }
     async fn key(&self, _: KeyId) -> Result<Option<KeyRecord>, StoreError> {

@@ -35,7 +35,7 @@ const PAGE_ROWS: usize = 250;
 pub(super) enum Command {
     /// List decisions, newest first
     List(ListArgs),
-    /// Read the whole log and check that nothing was changed, removed or inserted
+    /// Read the whole log and check that nothing before its newest record was changed, removed or inserted
     Verify(VerifyArgs),
 }
 
@@ -56,7 +56,7 @@ pub(super) struct ListArgs {
     json: bool,
 }
 
-/// Read the whole log and check that nothing was changed, removed or inserted
+/// Read the whole log and check that nothing before its newest record was changed, removed or inserted
 #[derive(Debug, clap::Args)]
 pub(super) struct VerifyArgs {
     /// Write JSON

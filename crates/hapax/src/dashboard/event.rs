@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::diff::diff;
 use super::effect;
+use super::events::origin;
 use super::frame::{Looker, page as framed};
 use super::json::{Json, cut, pretty};
 use super::parts::{badge, copyable, form, heads, linked, maybe_time, reason, time};
@@ -38,13 +39,13 @@ pub fn page(looker: &Looker, shown: &Shown) -> Markup {
     let id = event.text("id");
     let title = event.maybe("type").unwrap_or("Event").to_owned();
     let content = html! {
-        p class="crumb" { a href="/events" { "Events" } " / " (event.text("source")) }
+        p class="crumb" { a href="/events" { "Events" } " / " (origin(event.text("source"))) }
         div class="head" { h1 { (title) } (badge(event.text("status"))) }
         @if let Some(told) = &shown.told { (note(told)) }
         @if let Some(message) = event.maybe("lastErrorMessage").or(event.maybe("lastErrorCode")) {
             p class="note warn" {
                 strong { (message) }
-                @if let Some(code) = event.maybe("lastErrorCode") { " " code { (code) } }
+                @if let Some(code) = event.maybe("lastErrorCode").filter(|code| *code != message) { " " code { (code) } }
             }
         }
         @if event.text("status") == "needs_review" { (review(looker, id)) }

@@ -145,12 +145,24 @@ fn row(looker: &Looker, event: &Value) -> Markup {
                     span class="sub" { "entity " (entity) }
                 }
             }
-            td { (event.text("source")) }
+            td { (origin(event.text("source"))) }
             td class="num" {
                 (event.number("deliveryCount"))
                 @if event.number("conflictCount") > 0 { span class="sub" { (event.number("conflictCount")) " conflict" } }
             }
         }
+    }
+}
+
+/// Where an event came from: a source, or a part of Hapax itself.
+pub fn origin(source: &str) -> Markup {
+    match source.strip_prefix('~') {
+        Some(app) if app.starts_with("app_") => {
+            html! { a href={ "/apps/" (app) } { "outbox" } }
+        }
+        Some("own") => html! { "your own code" },
+        Some(_) => html! { "Hapax" },
+        None => html! { (source) },
     }
 }
 

@@ -4,7 +4,7 @@ use super::json::SHOWN_BYTES_MAX;
 
 /// JSON text, indented, as far as a page shows it. What is no JSON comes out with other spaces at most, so it is to be given JSON.
 pub fn indent(json: &str) -> String {
-    let mut out = String::with_capacity(json.len() * 2);
+    let mut out = String::with_capacity(json.len().min(SHOWN_BYTES_MAX) * 2);
     let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
     let mut letters = json.chars().peekable();
     while let Some(letter) = letters.next() {

@@ -95,6 +95,8 @@ problems! {
     KEY_IN_PROGRESS = CONFLICT, "H0343", "a request with this Idempotency-Key is under way; ask again in a moment";
     /// The answer is not given again.
     KEY_EXPIRED = CONFLICT, "H0344", "this Idempotency-Key has expired; nothing was done";
+    /// No turn for one more.
+    TOO_MANY_TASKS = CONFLICT, "H0345", "eight background tasks of this application are running; wait for one to end, or cancel it";
     /// Nothing to seal with.
     NO_VAULT_KEY = CONFLICT, "H0323", "no vault key is configured, and secrets are not stored without one";
     /// The provider does not choose its secret.

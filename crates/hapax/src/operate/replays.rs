@@ -94,7 +94,8 @@ impl Replays {
             }
         };
         pace.forget_all_but(&running);
-        for replay in &running {
+        // Those that wait longest first.
+        for replay in running.iter().rev() {
             let now = clock::tick();
             if pace.due(replay.id) > Some(now) {
                 continue;

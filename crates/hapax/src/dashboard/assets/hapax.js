@@ -50,7 +50,8 @@
       for (const el of all("[data-field]", made)) {
         const value = event[el.dataset.field];
         if (el.tagName === "TIME") { el.dateTime = value; el.title = value; }
-        el.textContent = value === null || value === undefined ? "–" : String(value).replaceAll("_", " ");
+        const text = value === null || value === undefined ? "–" : String(value);
+        el.textContent = el.dataset.field === "status" ? text.replaceAll("_", " ") : text;
       }
       for (const el of all("a[data-href]", made)) el.href = el.dataset.href + encodeURIComponent(event.id);
       const copy = made.querySelector("[data-copy-field]");

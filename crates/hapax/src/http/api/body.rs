@@ -67,6 +67,11 @@ impl Fields {
         self.fields.contains_key(name)
     }
 
+    /// Does the field say something? `null` says nothing.
+    pub(super) fn is_given(&self, name: &str) -> bool {
+        self.fields.get(name).is_some_and(|value| !value.is_null())
+    }
+
     /// Puts what a field says in its place: `null` clears it, and what is missing leaves it as it is.
     pub(super) fn set<T: Default>(
         &mut self,

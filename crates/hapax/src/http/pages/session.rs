@@ -65,7 +65,7 @@ impl Sessions {
         Sessions {
             safe,
             own: Vault::new(&[entropy::bytes()]).expect("one key is neither none nor too many"),
-            secure: url.starts_with("https://"),
+            secure: url.to_ascii_lowercase().starts_with("https://"),
         }
     }
 
@@ -85,19 +85,28 @@ impl Sessions {
         self.cookie(realm, "", 0)
     }
 
+    /// Does the request carry a session, ended or not? A form of another site carries none, and must not be able to end one.
+    pub fn is_shown(&self, realm: Realm, headers: &HeaderMap) -> bool {
+        self.value(realm, headers).is_some()
+    }
+
     /// The session of a request, if it is one of ours and has not ended.
     pub fn find(&self, realm: Realm, headers: &HeaderMap, now: Time) -> Option<Session> {
-        let name = realm.cookie(self.secure);
-        let cookies = headers.get_all(COOKIE).iter();
-        let cookies = cookies.filter_map(|value| value.to_str().ok());
-        let mut pairs = cookies.flat_map(|line| line.split(';'));
-        let value = pairs.find_map(|pair| pair.trim().strip_prefix(name)?.strip_prefix('='))?;
+        let value = self.value(realm, headers)?;
         let session = self.unseal(realm, value)?;
         (now < session.until).then_some(session)
     }
 
     /// `Lax`, so that a link in a chat leads to an event and not to the way in; what changes something is a POST, which such a
     /// cookie does not come with from elsewhere.
+    fn value<'h>(&self, realm: Realm, headers: &'h HeaderMap) -> Option<&'h str> {
+        let name = realm.cookie(self.secure);
+        let cookies = headers.get_all(COOKIE).iter();
+        let cookies = cookies.filter_map(|value| value.to_str().ok());
+        let mut pairs = cookies.flat_map(|line| line.split(';'));
+        pairs.find_map(|pair| pair.trim().strip_prefix(name)?.strip_prefix('='))
+    }
+
     fn cookie(&self, realm: Realm, value: &str, seconds: i64) -> HeaderValue {
         let name = realm.cookie(self.secure);
         let secure = if self.secure { "; Secure" } else { "" };

@@ -60,8 +60,10 @@ fn ask_in(pages: &Pages, request: &Request) -> Response {
     };
     let next: String = form_urlencoded::byte_serialize(next.as_bytes()).collect();
     let mut answer = shown::to(&format!("/login?next={next}"));
-    let ends = pages.sessions.end(Realm::Operators);
-    answer.headers_mut().insert(SET_COOKIE, ends);
+    if pages.sessions.is_shown(Realm::Operators, request.headers()) {
+        let ends = pages.sessions.end(Realm::Operators);
+        answer.headers_mut().insert(SET_COOKIE, ends);
+    }
     answer.into_response()
 }
 

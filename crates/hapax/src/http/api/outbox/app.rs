@@ -122,9 +122,13 @@ pub(super) fn made(mut fields: Fields, called: Option<&str>, at: Time) -> Result
 
 /// The application that comes along with something else, if one does. It is checked also where it is not needed.
 pub(super) fn inline(fields: &mut Fields, called: &str, at: Time) -> Result<Option<App>, Refused> {
-    match fields.has("application") {
+    match fields.is_given("application") {
         true => made(fields.part("application"), Some(called), at).map(Some),
-        false => Ok(None),
+        false => {
+            // `null` says nothing, and is not left over.
+            drop(fields.json("application"));
+            Ok(None)
+        }
     }
 }
 

@@ -92,7 +92,11 @@ pub(super) fn of_few<F, B: Serialize>(
     asked: &Asked<F>,
     mut rows: Vec<B>,
     id: impl Fn(&B) -> String,
+    is_id: impl Fn(&str) -> bool,
 ) -> Outcome {
+    if asked.iterator.as_deref().is_some_and(|text| !is_id(text)) {
+        return Err(Invalid::query("iterator", "not an iterator of this list").into());
+    }
     if asked.way == Way::Up {
         rows.reverse();
     }

@@ -76,6 +76,22 @@ pub async fn access(
     fields.texts("featureFlags");
     let expiry = fields.optional_number("expiry", EXPIRY_SECONDS_MIN..=EXPIRY_SECONDS_MAX);
     let session = fields.optional_text("sessionId");
+    // A token looks or may do all there is for its application. What lies between is not rounded up to more than was asked for.
+    let looks_only = |all: &Vec<String>| all.iter().all(|word| word.starts_with("View"));
+    let all_of_it = |all: &Vec<String>| {
+        CAPABILITIES
+            .iter()
+            .all(|one| all.iter().any(|word| word == one))
+    };
+    if capabilities
+        .as_ref()
+        .is_some_and(|all| !looks_only(all) && !all_of_it(all))
+    {
+        fields.refuse(
+            "capabilities",
+            "all of them, or only those that begin with View, are expected",
+        );
+    }
     fields.finish()?;
     let app = {
         api.publisher
@@ -90,7 +106,6 @@ pub async fn access(
         (None, Some(inline)) => message::make_app(&api, &posted, &inline, &name).await?,
         (None, None) => return Err(answer::NOT_FOUND.into()),
     };
-    let looks_only = |all: &Vec<String>| all.iter().all(|word| word.starts_with("View"));
     let role = match read_only || capabilities.as_ref().is_some_and(looks_only) {
         true => Role::Viewer,
         false => Role::Operator,
@@ -200,7 +215,8 @@ async fn revoke(api: &Api, posted: &Posted, id: TokenId, why: &str) -> Result<()
     responses((status = NO_CONTENT, description = "it counts no more")))]
 pub async fn logout(State(api): State<Api>, posted: Posted) -> impl IntoResponse {
     let own = &posted.actor;
-    if own.app.is_none() || !own.name.starts_with(NAME) {
+    let ours = own.app.as_ref().map(|app| format!("{NAME} {app} "));
+    if !ours.is_some_and(|ours| own.name.starts_with(&ours)) {
         return Err(answer::NOT_PORTAL.into());
     }
     for token in api.store.tokens().await? {

@@ -27,6 +27,9 @@ use crate::http::api::posted::{self, Posted};
 use crate::operate::ids;
 use crate::operate::task::{Kind, Task};
 
+/// Background tasks of one application at a time: its consumers start them too, and they wait for each other's turn.
+const RUNNING_MAX: usize = 8;
+
 /// A job as users see it.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -174,11 +177,19 @@ fn narrow(fields: &mut Fields, task: &mut Task) {
 }
 
 async fn start(api: &Api, posted: &Posted, app: AppId, task: Task, filter: EventFilter) -> Outcome {
+    let source = app_source(app);
+    let running = api.store.replays(Some(ReplayState::Running)).await?;
+    let own = running
+        .iter()
+        .filter(|replay| replay.filter.source.as_ref() == Some(&source));
+    if own.count() >= RUNNING_MAX {
+        return Err(answer::TOO_MANY_TASKS.into());
+    }
     let until = filter.until.map_or(posted.at, |until| until.min(posted.at));
     let replay = Replay {
         id: ReplayId(ids::fresh(posted.at)),
         filter: EventFilter {
-            source: Some(app_source(app)),
+            source: Some(source),
             // What comes later is not part of it, so that it comes to an end.
             until: Some(until),
             ..filter
@@ -240,7 +251,12 @@ pub async fn list(State(api): State<Api>, RawQuery(query): RawQuery) -> impl Int
             .is_none_or(|status| status == body.status)
             && wanted.task.as_deref().is_none_or(|task| task == body.task)
     });
-    super::page::of_few(&asked, fitting.collect(), |body: &TaskBody| body.id.clone())
+    super::page::of_few(
+        &asked,
+        fitting.collect(),
+        |body: &TaskBody| body.id.clone(),
+        |text| text.parse::<ReplayId>().is_ok(),
+    )
 }
 
 #[derive(Debug, Default)]

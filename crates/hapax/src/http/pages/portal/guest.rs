@@ -64,7 +64,10 @@ pub struct Form(pub Submitted);
 /// Lets those through whose session is of a token that counts and is of one application.
 pub async fn require(State(pages): State<Pages>, mut request: Request, next: Next) -> Response {
     let Some(visitor) = find(&pages, &request) else {
-        return ended(&pages);
+        return match pages.sessions.is_shown(Realm::Portal, request.headers()) {
+            true => ended(&pages),
+            false => shown::to("/portal"),
+        };
     };
     let looks = matches!(*request.method(), Method::GET | Method::HEAD);
     if !looks && !visitor::is_from_here(request.headers()) {
