@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 
 use crate::steps::Steps;
 use crate::{
-    bench, check, ci, load, pages, postgres, reference, schema, sdk, test, tidy, workspace,
+    bench, check, ci, explore, load, pages, postgres, reference, schema, sdk, test, tidy, workspace,
 };
 
 /// Automation for working on Hapax.
@@ -24,6 +24,8 @@ enum Command {
     Check,
     /// All tests, with a throw-away PostgreSQL if one is installed.
     Test(test::Args),
+    /// The random tests with new seeds, again and again, with a throw-away PostgreSQL if one is installed.
+    Explore(explore::Args),
     /// The description of the API against a served instance, with generated requests.
     Schema(schema::Args),
     /// A served instance, driven with the Svix SDKs for Python, JavaScript and Rust.
@@ -65,6 +67,7 @@ pub(crate) fn run(xt: Xt) -> anyhow::Result<ExitCode> {
             Ok(steps.finish())
         }
         Command::Test(args) => test::run(&args),
+        Command::Explore(args) => explore::run(&args),
         Command::Schema(args) => Ok(schema::run(&args)),
         Command::Sdk => Ok(sdk::run()),
         Command::Pages => Ok(pages::run()),

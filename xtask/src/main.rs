@@ -6,6 +6,7 @@ mod ci;
 mod cli;
 mod clock;
 mod entropy;
+mod explore;
 mod load;
 mod loopback;
 mod pages;

@@ -19,8 +19,10 @@ use crate::nouns::{
     PostedFilter, Published, Tried,
 };
 
-/// Endpoints there are: the first half is delivered to with a message, the second after it.
-const ENDPOINTS: u64 = 6;
+/// Endpoints of one application: the first half is delivered to with a message, the second after it.
+const ENDPOINTS_EACH: u64 = 6;
+/// Endpoints there are. None belongs to two applications, so that one order is one application's.
+const ENDPOINTS: u64 = 2 * ENDPOINTS_EACH;
 const LOOKS: usize = 7;
 
 /// A message in a few numbers.
@@ -127,7 +129,8 @@ impl Pair {
     async fn publish(&mut self, sketch: &MessageSketch) {
         let revision = self.model.revision().await.expect("the model reads");
         let revision = revision + u64::from(sketch.outdated);
-        let endpoints: Vec<u64> = (0..sketch.endpoints).collect();
+        let first = sketch.app * ENDPOINTS_EACH;
+        let endpoints: Vec<u64> = (first..first + sketch.endpoints).collect();
         let mut new = message(
             sketch.app,
             &key(sketch.key),
@@ -141,7 +144,8 @@ impl Pair {
         }
         new.about.sequence_key = sketch.numbered.then(|| "s".into());
         new.about.channels = vec![BODIES[sketch.body].into()];
-        new.later = later(ENDPOINTS / 2..ENDPOINTS / 2 + sketch.later);
+        let first_later = first + ENDPOINTS_EACH / 2;
+        new.later = later(first_later..first_later + sketch.later);
         let now = self.effects.now;
         for event in &mut new.arrival.events {
             event.keep = keep(sketch.keep);
