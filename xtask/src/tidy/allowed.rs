@@ -175,6 +175,10 @@ pub(super) const ALLOWED: &[Allowed] = &[
         "SQLite's writer decides in memory, and has no round trips to save",
     ),
     only_here(
+        "crates/hapax-store/src/postgres/swift_rows.rs",
+        "the statement of `swift`",
+    ),
+    only_here(
         "crates/hapax-store/src/postgres/key_end.rs",
         "SQLite's writer settles in memory, and has no round trips to save",
     ),

@@ -69,9 +69,9 @@ impl<'a> MessageColumns<'a> {
         self.sequence.push(sequence);
     }
 
-    /// `None` if there are none.
-    pub(super) fn statement(&self) -> Option<Statement<'_>> {
-        let params: Vec<Param<'_>> = vec![
+    /// The parameters, in the order of the table's columns.
+    pub(super) fn params(&self) -> [Param<'_>; 10] {
+        [
             (&self.shard, Type::INT2_ARRAY),
             (&self.event, Type::UUID_ARRAY),
             (&self.app, Type::UUID_ARRAY),
@@ -82,11 +82,15 @@ impl<'a> MessageColumns<'a> {
             (&self.ordering_key, Type::TEXT_ARRAY),
             (&self.sequence_key, Type::TEXT_ARRAY),
             (&self.sequence, Type::INT8_ARRAY),
-        ];
+        ]
+    }
+
+    /// `None` if there are none.
+    pub(super) fn statement(&self) -> Option<Statement<'_>> {
         let sql = "INSERT INTO hapax.message (shard, event, app, channels, tags, deliver_at, api_version, ordering_key,
                  sequence_key, sequence)
              SELECT * FROM unnest($1::int2[], $2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::int8[], $7::text[],
                  $8::text[], $9::text[], $10::int8[])";
-        (!self.event.is_empty()).then_some((sql, params))
+        (!self.event.is_empty()).then(|| (sql, self.params().into()))
     }
 }

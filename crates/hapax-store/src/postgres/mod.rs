@@ -6,8 +6,8 @@
 //!   the way is `direct`
 //! - `batch`: the batcher; many callers share one commit
 //! - `writer`: arrivals in groups: `accept` for new keys, one statement for all of them; `swift` for new keys that call for effects,
-//!   one statement too, and `call` where that is not enough; `known` for keys that somebody holds, decided in `decide`; `plan` for the effects, with the statements of `called`; all of it
-//!   is `stored`
+//!   one statement too, of `swift_rows`, and `call` where that is not enough; `known` for keys that somebody holds, decided in `decide`;
+//!   `plan` for the effects, with the statements of `called`; all of it is `stored`
 //! - `claim`: lanes that have something to do, claims and rescues; `advance`: moves in groups, and `happy` those
 //!   that end well. Decided in `held` and `turn`, carried out in `carry`; leases end by `moment`
 //! - `status` and `gate`: what a move means for events and for effects that wait; `chain`: what is known of an entity
@@ -97,6 +97,7 @@ mod session;
 mod status;
 mod stored;
 mod swift;
+mod swift_rows;
 mod tally;
 mod tls;
 mod token;
@@ -232,6 +233,7 @@ impl PostgresStore {
             pool: opened.writers.clone(),
             entropy: options.entropy.clone(),
             clock: clock.clone(),
+            epoch: AtomicU32::new(epoch),
         };
         let moves = Moves {
             pool: opened.effects.clone(),

@@ -1,10 +1,12 @@
 //! Messages, any number of them in one commit.
 //!
-//! One transaction for a group, as for arrivals whose keys may be held: take or lock all keys, read who holds them, give numbers, see
+//! New ones without order and number go by [`super::swift`], in one statement. For the others, and for whom it found a key held, there is
+//! one transaction for a group, as for arrivals whose keys may be held: take or lock all keys, read who holds them, give numbers, see
 //! whose order is still being fanned out, plan, write, commit. What would be stored and is planned by an older catalogue is left out,
 //! and its key is given back.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::AtomicU32;
 
 use hapax_ledger::event::EventStatus;
 use hapax_ledger::id::{AppId, EventId};
@@ -22,6 +24,7 @@ use super::number::Numbers;
 use super::plan::{self, Plan};
 use super::pool::{Param, Pool, Statement, Taken};
 use super::stored::store_with;
+use super::swift::{self, Posts, Swift};
 use super::wire::Uuid;
 use super::{Entropy, app, called};
 use crate::error::StoreError;
@@ -38,6 +41,8 @@ pub(super) struct Publisher {
     pub(super) pool: Pool,
     pub(super) entropy: Entropy,
     pub(super) clock: LeaseClock,
+    /// The store's epoch as it was last seen.
+    pub(super) epoch: AtomicU32,
 }
 
 impl Work for Publisher {
@@ -53,10 +58,9 @@ impl Work for Publisher {
             .sum()
     }
 
-    /// One group: those that have a key of their own in one commit, and what repeats one of them behind it.
+    /// One group: what may be swift first; then those that have a key of their own in one commit, and what repeats one of them behind it.
     async fn step(&self, taken: Taken, jobs: Vec<Job<Publisher>>) {
-        let mut free = Some(taken);
-        let mut waiting = jobs;
+        let (mut free, mut waiting) = self.publish_swiftly(taken, jobs).await;
         while !waiting.is_empty() {
             let (group, rest) = apart(waiting);
             waiting = rest;
@@ -75,12 +79,75 @@ impl Work for Publisher {
                         job.answer(Ok(published));
                     }
                 }
-                Err(error) => {
-                    tracing::error!(%error, messages = group.len(), "a group of messages failed");
-                    Job::refuse(group, &error);
-                }
+                Err(error) => refuse(group, &error),
             }
         }
+        if let Some(taken) = free {
+            taken.give_back();
+        }
+    }
+}
+
+fn refuse(group: Vec<Job<Publisher>>, error: &StoreError) {
+    tracing::error!(%error, messages = group.len(), "a group of messages failed");
+    Job::refuse(group, error);
+}
+
+impl Publisher {
+    /// Answers those that were new, and gives back the others; and the connection, if it was not needed.
+    async fn publish_swiftly(
+        &self,
+        taken: Taken,
+        jobs: Vec<Job<Publisher>>,
+    ) -> (Option<Taken>, Vec<Job<Publisher>>) {
+        // Whoever is planned by an older catalogue than another hears so on the careful way.
+        let revision = jobs.iter().map(|job| job.ask.revision).max();
+        let revision = revision.unwrap_or_default();
+        let (swift, mut careful): (Vec<_>, Vec<_>) = jobs
+            .into_iter()
+            .partition(|job| job.ask.revision == revision && may_be_swift(&job.ask));
+        if swift.is_empty() {
+            return (Some(taken), careful);
+        }
+        let messages = || swift.iter().filter_map(|job| split(&job.ask));
+        let arrivals: Vec<(&Arrival, &NewEvent)> = messages()
+            .map(|(message, event, _)| (&message.arrival, event))
+            .collect();
+        let posts = Posts {
+            about: messages()
+                .map(|(message, _, app)| (app, &message.about))
+                .collect(),
+            revision,
+        };
+        let (entropy, clock) = (&self.entropy, &self.clock);
+        let stored = swift::accept(taken, &arrivals, Some(&posts), entropy, clock, &self.epoch);
+        match stored.await {
+            Ok(Swift::Stored(receipts)) => {
+                for (job, receipt) in swift.into_iter().zip(receipts) {
+                    match receipt {
+                        Some(receipt) => job.answer(Ok(Published::Stored(receipt))),
+                        None => careful.push(job),
+                    }
+                }
+            }
+            Ok(Swift::Shared | Swift::Elsewhen) => careful.extend(swift),
+            Err(error) => refuse(swift, &error),
+        }
+        (None, careful)
+    }
+}
+
+/// Nothing about it has to be looked up: neither its number, nor whose turn it is, nor what follows it.
+fn may_be_swift(message: &NewMessage) -> bool {
+    let plain = message.later.is_empty() && message.about.numbered_by().is_none();
+    plain && split(message).is_some_and(|(_, event, _)| swift::fits(event))
+}
+
+/// A message, its event, and whose it is.
+fn split(message: &NewMessage) -> Option<(&NewMessage, &NewEvent, AppId)> {
+    match &message.arrival.events[..] {
+        [event] => Some((message, event, app_of_source(&message.arrival.source)?)),
+        _ => None,
     }
 }
 

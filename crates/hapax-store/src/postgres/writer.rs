@@ -140,11 +140,18 @@ impl Writer {
         taken: Taken,
         arrivals: &[(&Arrival, &NewEvent)],
     ) -> Result<Vec<Option<Receipt>>, StoreError> {
-        let way = swift::accept(taken, arrivals, &self.entropy, &self.clock, &self.epoch);
+        let way = swift::accept(
+            taken,
+            arrivals,
+            None,
+            &self.entropy,
+            &self.clock,
+            &self.epoch,
+        );
         match way.await? {
             Swift::Stored(receipts) => return Ok(receipts),
             Swift::Shared => self.note_shared(arrivals),
-            Swift::OtherEpoch => {}
+            Swift::Elsewhen => {}
         }
         let taken = self.pool.take().await?;
         call::accept_calling(taken, arrivals, &self.entropy, &self.clock).await

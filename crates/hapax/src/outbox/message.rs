@@ -31,7 +31,7 @@ pub const KEEP_DEFAULT: Keep = Keep {
 };
 const JSON: &str = "application/json";
 /// A message is planned anew so often while the catalogue changes under it. Each time somebody else's change was made.
-const PLANS_MAX: u32 = 16;
+pub const PLANS_MAX: u32 = 16;
 /// What stands before the key of a message whose publisher gave it none. No id of a publisher's begins so.
 const OWN_KEY: char = '~';
 
@@ -292,35 +292,44 @@ impl Publisher {
     /// If the store fails, or does not say whether it did.
     pub async fn publish_to(&self, draft: &Draft, to: To) -> Result<Outcome, StoreError> {
         for _ in 0..PLANS_MAX {
-            let planned = plan(
-                draft,
-                to,
-                &self.registry.catalog(),
-                &self.registry.settings(),
-            );
-            let Some(mut message) = planned else {
-                match self.knows(draft.app).await? {
-                    true => continue,
-                    false => return Ok(Outcome::NoApp),
-                }
-            };
-            let more = !message.later.is_empty();
-            let promises = self.dispatcher.promise_message(&mut message);
-            match self.store.publish(message).await? {
-                Published::Stored(receipt) => {
-                    promises.keep(std::slice::from_ref(&receipt));
-                    if more {
-                        self.fan_out.hurry();
-                    }
-                    return Ok(Outcome::Stored(receipt));
-                }
-                Published::Outdated => {
-                    drop(promises);
-                    self.registry.refresh().await?;
-                }
+            if let Some(outcome) = self.publish_once(draft, to).await? {
+                return Ok(outcome);
             }
         }
         Ok(Outcome::Busy)
+    }
+
+    /// The same, by the catalogue as it is known. `None`: nothing is stored, because it has changed; now it is known how.
+    ///
+    /// # Errors
+    /// If the store fails, or does not say whether it did.
+    pub async fn publish_once(&self, draft: &Draft, to: To) -> Result<Option<Outcome>, StoreError> {
+        let planned = plan(
+            draft,
+            to,
+            &self.registry.catalog(),
+            &self.registry.settings(),
+        );
+        let Some(mut message) = planned else {
+            let known = self.knows(draft.app).await?;
+            return Ok((!known).then_some(Outcome::NoApp));
+        };
+        let more = !message.later.is_empty();
+        let promises = self.dispatcher.promise_message(&mut message);
+        match self.store.publish(message).await? {
+            Published::Stored(receipt) => {
+                promises.keep(std::slice::from_ref(&receipt));
+                if more {
+                    self.fan_out.hurry();
+                }
+                Ok(Some(Outcome::Stored(receipt)))
+            }
+            Published::Outdated => {
+                drop(promises);
+                self.registry.refresh().await?;
+                Ok(None)
+            }
+        }
     }
 
     /// Perhaps another node has made it.

@@ -4,6 +4,7 @@
 //! [`Registry::fresh`], when a message turns out to be planned by an old catalogue, and with the dispatcher's beat.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -44,8 +45,10 @@ pub struct Registry {
     settings: ArcSwap<Settings>,
     catalog: RwLock<Catalog>,
     by_type: Arc<SchedulesByType>,
-    /// One node asks at a time; who comes meanwhile asks after it.
-    asking: tokio::sync::Mutex<()>,
+    /// One asks at a time; all who come meanwhile share the question after it. The number of the last one that was answered.
+    asking: tokio::sync::Mutex<u64>,
+    /// So many questions were begun.
+    begun: AtomicU64,
     /// Endpoints are marked one after the other, each by what the last one left.
     pub(super) marking: tokio::sync::Mutex<()>,
     /// Endpoints that have begun to fail, and since when.
@@ -73,6 +76,7 @@ impl Registry {
             catalog: RwLock::default(),
             by_type: Arc::default(),
             asking: tokio::sync::Mutex::default(),
+            begun: AtomicU64::default(),
             marking: tokio::sync::Mutex::default(),
             failed: Mutex::default(),
             warned: Mutex::default(),
@@ -146,9 +150,20 @@ impl Registry {
         }
     }
 
-    /// Asks the store for what has changed.
+    /// Asks the store for what has changed. A question that was begun after we came has our answer too.
     pub(super) async fn ask(&self) -> Result<(), StoreError> {
-        let _turn = self.asking.lock().await;
+        let before = self.begun.load(Ordering::SeqCst);
+        let mut answered = self.asking.lock().await;
+        if *answered > before {
+            return Ok(());
+        }
+        let question = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
+        self.read_changes().await?;
+        *answered = question;
+        Ok(())
+    }
+
+    async fn read_changes(&self) -> Result<(), StoreError> {
         loop {
             let since = self.catalog().revision();
             let changes = self.store.changes(since).await?;

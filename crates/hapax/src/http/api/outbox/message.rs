@@ -22,7 +22,7 @@ use crate::http::api::describe::asked_outbox::{MessageRequest, PrecheckRequest};
 use crate::http::api::list::{self, Asked, Invalid, ListBody};
 use crate::http::api::posted::{LargePosted, Posted};
 use crate::operate::{Granted, Terms};
-use crate::outbox::message::{Outcome as Published, To};
+use crate::outbox::message::{Outcome as Published, PLANS_MAX, To};
 use crate::outbox::schema::Misfit;
 use crate::outbox::{Catalog, Draft};
 
@@ -42,23 +42,38 @@ pub async fn create(
     let content = with_content(query.as_deref())?;
     let (mut fields, payload) = Fields::of_all_but(&posted.body, "payload");
     let inline = app::inline(&mut fields, &name, posted.at)?;
-    let draft = message_body::read(&posted, fields, payload)?;
-    let known = api
-        .publisher
-        .registry
-        .fresh()
-        .await?
-        .app(&name)
-        .map(|app| app.id);
-    // By what is known now: another node may have given the type a schema. And before an application comes along.
-    fits(&api, &draft)?;
-    let app = match (known, inline) {
-        (Some(app), _) => app,
-        (None, Some(inline)) => make_app(&api, &posted, &inline, &name).await?,
-        (None, None) => return Err(answer::NOT_FOUND.into()),
-    };
-    let draft = Draft { app, ..draft };
-    publish(&api, &draft, content, To::Subscribed).await
+    let mut draft = message_body::read(&posted, fields, payload)?;
+    // By what is known here, so that a message costs no question: what is stored was planned by the latest catalogue, or is refused.
+    for _ in 0..PLANS_MAX {
+        draft.app = aim(&api, &posted, &name, inline.as_ref(), &draft).await?;
+        let outcome = api.publisher.publish_once(&draft, To::Subscribed).await?;
+        if let Some(outcome) = outcome {
+            return answered(&api, &draft, content, outcome).await;
+        }
+    }
+    answered(&api, &draft, content, Published::Busy).await
+}
+
+/// The application that a message is for, made if it comes along, and its payload fits.
+async fn aim(
+    api: &Api,
+    posted: &Posted,
+    name: &str,
+    inline: Option<&App>,
+    draft: &Draft,
+) -> Result<AppId, Halt> {
+    let registry = &api.publisher.registry;
+    let mut known = registry.catalog().app(name).map(|app| app.id);
+    if known.is_none() {
+        known = registry.fresh().await?.app(name).map(|app| app.id);
+    }
+    // Before an application comes along: nothing is made for a message that is refused.
+    fits(api, draft)?;
+    match (known, inline) {
+        (Some(app), _) => Ok(app),
+        (None, Some(inline)) => make_app(api, posted, inline, name).await,
+        (None, None) => Err(answer::NOT_FOUND.into()),
+    }
 }
 
 fn with_content(query: Option<&str>) -> Result<Content, Halt> {
@@ -122,7 +137,13 @@ fn fits(api: &Api, draft: &Draft) -> Result<(), Halt> {
 
 /// Stores a message and lets it go.
 pub(super) async fn publish(api: &Api, draft: &Draft, content: Content, to: To) -> Outcome {
-    let receipt = match api.publisher.publish_to(draft, to).await? {
+    let outcome = api.publisher.publish_to(draft, to).await?;
+    answered(api, draft, content, outcome).await
+}
+
+/// What is said of a message, given what became of it.
+async fn answered(api: &Api, draft: &Draft, content: Content, outcome: Published) -> Outcome {
+    let receipt = match outcome {
         Published::Stored(receipt) => receipt,
         Published::NoApp => return Err(answer::NOT_FOUND.into()),
         Published::Busy => return Err(answer::BUSY.into()),
