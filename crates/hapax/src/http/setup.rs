@@ -6,7 +6,7 @@ use hapax_ledger::time::Span;
 use hapax_store::Store;
 use tokio::sync::mpsc;
 
-use super::api::Api;
+use super::api::{self, Api};
 use super::auth::token_hash;
 use super::intake::Intake;
 use super::listen::Doors;
@@ -94,7 +94,7 @@ impl Server {
         }));
         let tokens = tokens(&store, token_hash).await;
         let operator = Operator::new(store.clone(), inbox.clone(), dispatcher.clone());
-        let api = Api {
+        let api = Api::from(api::Parts {
             replays: replays(&publisher, &operator),
             upkeep: Arc::new(Upkeep::new(store.clone())),
             operator,
@@ -111,7 +111,7 @@ impl Server {
             alerts,
             live: Arc::default(),
             metrics: metrics.clone(),
-        };
+        });
         Ok(Server {
             doors: doors(&api, config.limits),
             inbox,

@@ -165,7 +165,7 @@ pub fn plan_again(
 }
 
 /// What makes two requests the same message: all that they say, not the payload alone.
-fn compare_hash(draft: &Draft) -> BodyHash {
+fn compare_hash(draft: &Draft, payload: BodyHash) -> BodyHash {
     let about = &draft.about;
     let texts = |all: &[String]| composite(&all.iter().map(String::as_str).collect::<Vec<_>>());
     let text = |one: &Option<String>| one.clone().unwrap_or_default();
@@ -177,7 +177,7 @@ fn compare_hash(draft: &Draft) -> BodyHash {
         &text(&about.api_version),
         &text(&about.ordering_key),
         &text(&about.sequence_key),
-        &hex::encode(BodyHash::of(&draft.payload).bytes()),
+        &hex::encode(payload.bytes()),
     ]);
     BodyHash::of(said.as_bytes())
 }
@@ -195,7 +195,7 @@ fn event(draft: &Draft, source: &str, key: String, effects: Vec<NewEffect>) -> N
             None => JSON.to_owned(),
         }),
         body_hash,
-        compare_hash: compare_hash(draft),
+        compare_hash: compare_hash(draft, body_hash),
         provider_event_id: draft.about.event_id.clone(),
         object_id: None,
         entity: draft.about.ordering_key.clone(),

@@ -48,6 +48,7 @@ pub mod timeline;
 pub mod token;
 pub mod verdict;
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use axum::response::IntoResponse;
@@ -77,9 +78,26 @@ use crate::secrets::offered::Offered;
 /// Where the API stands.
 const UNDER: &str = "/api/v1";
 
-/// What the API works on.
+/// What the API works on. A request is handed several copies of it, so that a copy is one count.
 #[derive(Clone)]
-pub struct Api {
+pub struct Api(Arc<Parts>);
+
+impl Deref for Api {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+impl From<Parts> for Api {
+    fn from(parts: Parts) -> Api {
+        Api(Arc::new(parts))
+    }
+}
+
+/// All that the API works on.
+pub struct Parts {
     /// The ledger.
     pub store: Arc<dyn Store>,
     /// The inbound door.

@@ -77,10 +77,12 @@ fn raw(value: &Value) -> Box<RawValue> {
 
 /// A payload as it is shown: what is no JSON object is shown as a text in one.
 fn shown(payload: &[u8]) -> Box<RawValue> {
-    let text = String::from_utf8_lossy(payload);
-    let object: Option<Box<RawValue>> = serde_json::from_str(&text).ok();
+    let object: Option<&RawValue> = serde_json::from_slice(payload).ok();
     let object = object.filter(|raw| raw.get().trim_start().starts_with('{'));
-    object.unwrap_or_else(|| raw(&serde_json::json!({ "rawPayload": text })))
+    object.map(RawValue::to_owned).unwrap_or_else(|| {
+        let text = String::from_utf8_lossy(payload);
+        raw(&serde_json::json!({ "rawPayload": text }))
+    })
 }
 
 /// The payload of a message, if it is wanted.
