@@ -67,6 +67,19 @@ pub trait Catalog: Send + Sync + 'static {
         state: ReplayState,
     ) -> Result<bool, StoreError>;
 
+    /// The same for one that finds something out: what it has found so far is kept, in place of what was kept before.
+    async fn carry_finding(
+        &self,
+        id: ReplayId,
+        from: ReplayProgress,
+        to: ReplayProgress,
+        state: ReplayState,
+        found: String,
+    ) -> Result<bool, StoreError>;
+
+    /// What a replay has found out.
+    async fn found(&self, id: ReplayId) -> Result<Option<String>, StoreError>;
+
     /// Stops a running replay. Audited as `replay.cancel`.
     async fn cancel_replay(
         &self,

@@ -1,7 +1,7 @@
 //! What the outbox may ask of a store.
 
 use async_trait::async_trait;
-use hapax_ledger::id::{EffectId, EndpointId, EventId};
+use hapax_ledger::id::{AppId, EffectId, EndpointId, EventId};
 use hapax_ledger::time::Time;
 use serde_json::json;
 
@@ -108,6 +108,9 @@ pub trait Outbox: Send + Sync + 'static {
         since: Time,
         until: Time,
     ) -> Result<Vec<Tally>, StoreError>;
+
+    /// Attempts to all endpoints of an application within these times, by the hour; also to those that were deleted and are still kept.
+    async fn usage(&self, app: AppId, since: Time, until: Time) -> Result<u64, StoreError>;
 
     /// Deliveries to an endpoint that wait for their time or their turn, and that are under way; counted up to a limit.
     async fn waiting(&self, endpoint: EndpointId) -> Result<(u64, u64), StoreError>;

@@ -19,6 +19,8 @@ const said = (what) => console.log(`javascript: ${what}`);
 /** What arrives, and what is answered. */
 const sink = {
   status: 200,
+  statuses: {},
+  url: (path) => `http://127.0.0.1:${server.address().port}${path}`,
   seen: [],
   at(path) {
     return this.seen.filter((one) => one.path === path);
@@ -31,7 +33,7 @@ const server = http.createServer((request, response) => {
   request.on("end", () => {
     const body = Buffer.concat(parts).toString("utf8");
     sink.seen.push({ path: request.url, headers: request.headers, body });
-    response.writeHead(sink.status).end("ok");
+    response.writeHead(sink.statuses[request.url] ?? sink.status).end("ok");
   });
 });
 
@@ -94,7 +96,7 @@ async function eventTypes() {
 }
 
 async function endpoints(app) {
-  const url = `http://127.0.0.1:${server.address().port}/a`;
+  const url = sink.url("/a");
   const endpoint = await svix.endpoint.create(app, { url, uid: "ep-a", channels: ["c1"] });
   assert.deepEqual(endpoint.channels, ["c1"]);
   assert.equal((await svix.endpoint.patch(app, "ep-a", { channels: null })).channels, null);
@@ -171,6 +173,39 @@ async function rotation(app, endpoint, eventType) {
   said("rotation: old and new verify during the overlap, and not beyond it");
 }
 
+async function operators(app, endpoint, eventType) {
+  const api = svix.operationalWebhook.endpoint;
+  const made = await api.create({ url: sink.url("/ops"), eventTypes: ["endpoint.disabled"] });
+  assert.ok((await api.list()).data.some((one) => one.id === made.id));
+  await svix.endpoint.create(app, { uid: "gone", url: sink.url("/gone") });
+  sink.statuses["/gone"] = 410;
+  await svix.message.create(app, { eventType, payload: { n: 5 } });
+  const one = (await arrived("/ops", 1))[0];
+  verified(one, (await api.getSecret(made.id)).key);
+  assert.equal(JSON.parse(one.body).data.endpointUid, "gone");
+  await api.delete(made.id);
+  await svix.endpoint.delete(app, "gone");
+  const poller = svix.message.poller;
+  const page = await until("messages to poll", async () => {
+    const page = await poller.consumerPoll(app, endpoint, "worker", { limit: 1 });
+    return page.data.length ? page : null;
+  });
+  const again = await poller.consumerPoll(app, endpoint, "worker", { limit: 1 });
+  assert.equal(again.data[0].id, page.data[0].id);
+  const next = await poller.consumerPoll(app, endpoint, "worker", { iterator: page.iterator });
+  assert.ok(next.data.every((one) => one.id !== page.data[0].id));
+  assert.ok((await poller.consumerSeek(app, endpoint, "worker", { after: new Date() })).iterator);
+  const since = new Date(Date.now() - 86_400_000);
+  const until_ = new Date(Date.now() + 86_400_000);
+  const task = await svix.statistics.aggregateAppStats({ since, until: until_, appIds: [app] });
+  const done = await until("the task", async () => {
+    const found = await svix.backgroundTask.get(task.id);
+    return found.status === "finished" ? found : null;
+  });
+  assert.ok(done.data.appStats[0].messageDestinations > 0);
+  said("operational webhooks, consumers of a poller, statistics");
+}
+
 async function rest(app, endpoint, eventType) {
   const since = new Date(Date.now() - 60_000);
   const task = await svix.endpoint.recover(app, endpoint, { since });
@@ -203,6 +238,7 @@ server.listen(0, "127.0.0.1", async () => {
   const message = await messages(app, endpoint, eventType);
   await attempts(app, endpoint, message);
   await rotation(app, endpoint, eventType);
+  await operators(app, endpoint, eventType);
   await rest(app, endpoint, eventType);
   said("all well");
   process.exit(0);

@@ -4,6 +4,7 @@ HAPAX_URL and HAPAX_TOKEN say where the server is and who asks. Its endpoints ma
 """
 
 import datetime
+import json
 import os
 import sys
 import time
@@ -36,6 +37,7 @@ from svix.api import (
     MessageGetOptions,
     MessageIn,
     MessageListOptions,
+    MessagePollerConsumerPollOptions,
     MessagePollerPollOptions,
     MessagePrecheckIn,
     RecoverIn,
@@ -45,7 +47,15 @@ from svix.api import (
 )
 from svix.api.errors.http_error import HttpError
 from svix.api.errors.http_validation_error import HTTPValidationError
-from svix.models import MessageStatus
+from svix.models import (
+    AppUsageStatsIn,
+    MessageStatus,
+    OperationalWebhookEndpointHeadersIn,
+    OperationalWebhookEndpointIn,
+    OperationalWebhookEndpointSecretIn,
+    OperationalWebhookEndpointUpsertIn,
+    PollingEndpointConsumerSeekIn,
+)
 from svix.webhooks import Webhook, WebhookVerificationError
 
 from sink import TOO_LONG_SECONDS, Sink
@@ -279,7 +289,7 @@ def recovery(app, event_type):
     svix.endpoint.create(app, retry)
     raw = {"url": sink.url("/b"), "retrySchedule": [0]}
     svix.endpoint._request_sync(method="patch", path="/api/v1/app/{app}/endpoint/ep-b",
-                                path_params={"app": app}, json_body=__import__("json").dumps(raw))
+                                path_params={"app": app}, json_body=json.dumps(raw))
     sink.status = 500
     message = svix.message.create(app, MessageIn(event_type=event_type, payload={"n": 8}))
     sink.wait("/b", 1)
@@ -310,6 +320,79 @@ def recovery(app, event_type):
     rest = svix.message.poller.poll(app, "ep-c", MessagePollerPollOptions(iterator=polled.iterator))
     assert not {one.id for one in polled.data} & {one.id for one in rest.data}
     said("recover, replay-missing, bulk-replay, background tasks, send-example, poller")
+
+
+def consumers(app, event_type):
+    """A message that is due later is not polled early; a consumer's place is kept by the server."""
+    poller = svix.message.poller
+    svix.endpoint.create(app, EndpointIn(url=sink.url("/polled"), uid="ep-polled", disabled=True))
+    soon = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=2)
+    poll = lambda **how: poller.consumer_poll(
+        app, "ep-polled", "worker", MessagePollerConsumerPollOptions(**how))
+    page = poll()
+    while not page.done:
+        page = poll(iterator=page.iterator)
+    place = page.iterator
+    late = svix.message.create(app, MessageIn(event_type=event_type, payload={"n": 9}, deliver_at=soon))
+    assert late.id not in [one.id for one in poll(iterator=place).data]
+    came = until("its time", lambda: (lambda p: p if late.id in [one.id for one in p.data] else None)(poll()))
+    assert datetime.datetime.now(datetime.timezone.utc) >= soon
+    assert [one.id for one in came.data].count(late.id) == 1
+    assert late.id not in [one.id for one in poll(iterator=came.iterator).data]
+    assert late.id not in [one.id for one in poll().data]
+    assert refused(409, lambda: poll(iterator=place)).code == "H0333"
+    back = PollingEndpointConsumerSeekIn(after=soon)
+    assert poller.consumer_seek(app, "ep-polled", "worker", back).iterator
+    assert late.id in [one.id for one in poll().data]
+    said("poller: nothing before its time; consumers: a place that is kept, seek")
+
+
+def statistics(app):
+    finished = lambda task: until("the task", lambda: (lambda t: t if t.status == "finished" else None)(
+        svix.background_task.get(task.id)))
+    now = datetime.datetime.now(datetime.timezone.utc)
+    day = datetime.timedelta(days=1)
+    task = svix.statistics.aggregate_app_stats(
+        AppUsageStatsIn(since=now - day, until=now + day, app_ids=[app, "nobody"]))
+    assert task.unresolved_app_ids == ["nobody"] and task.task == "application.stats"
+    (stats,) = finished(task).data["appStats"]
+    assert stats["appUid"] == app and stats["messageDestinations"] > 3
+    none = AppUsageStatsIn(since=now - day, until=now, app_ids=["nobody"])
+    refused(422, lambda: svix.statistics.aggregate_app_stats(none))
+    found = finished(svix.statistics.aggregate_event_types()).data["event_types"]
+    (own,) = [one for one in found if one["appId"] == svix.application.get(app).id]
+    assert own["hasCatchAllEndpoint"] is True
+    said("statistics: attempts and subscriptions by application")
+
+
+def operational(app, event_type):
+    api = svix.operational_webhook.endpoint
+    made = api.create(OperationalWebhookEndpointIn(
+        url=sink.url("/ops"), uid=f"ops-{LOT}", event_types=["endpoint.disabled"], metadata={"k": "v"}))
+    assert api.get(made.id).uid == f"ops-{LOT}" and made.id in [one.id for one in api.list().data]
+    api.set_headers(made.id, OperationalWebhookEndpointHeadersIn(headers={"x-team": "ops"}))
+    assert api.get_headers(made.id).headers == {"x-team": "ops"}
+    old = api.get_secret(made.id).key
+    api.rotate_secret(made.id, OperationalWebhookEndpointSecretIn(grace_period_seconds=3600))
+    new = api.get_secret(made.id).key
+    assert new != old
+    shown = [one.name for one in svix.application.list(ApplicationListOptions(limit=250)).data]
+    assert "operational webhooks" not in shown
+    svix.endpoint.create(app, EndpointIn(url=sink.url("/gone"), uid="ep-gone"))
+    sink.statuses["/gone"] = 410
+    svix.message.create(app, MessageIn(event_type=event_type, payload={"n": 10}))
+    headers, body = sink.wait("/ops", 1)[0]
+    verified(headers, body, old)
+    verified(headers, body, new)
+    told = json.loads(body)
+    assert told["type"] == "endpoint.disabled" and told["data"]["endpointUid"] == "ep-gone", told
+    assert headers["x-team"] == "ops"
+    assert svix.endpoint.get(app, "ep-gone").disabled
+    changed = api.upsert(made.id, OperationalWebhookEndpointUpsertIn(url=sink.url("/ops2")))
+    assert changed.url == sink.url("/ops2") and not changed.event_types
+    api.delete(made.id)
+    refused(404, lambda: api.get(made.id))
+    said("operational webhooks: create, get, list, headers, rotation, a delivery that verifies, upsert, delete")
 
 
 def portal(app):
@@ -349,6 +432,9 @@ def main():
     attempts(app, endpoint, message)
     rotation(app, endpoint, event_type)
     recovery(app, event_type)
+    consumers(app, event_type)
+    statistics(app)
+    operational(app, event_type)
     portal(app)
     refusals(app)
     svix.application.delete(app)

@@ -277,6 +277,35 @@ pub async fn a_replay_is_carried_on_from_where_it_stands(store: Subject) {
     assert_eq!(log(&store).await.len(), 1, "progress is nobody's decision");
 }
 
+/// What a replay finds out is kept with how far it has come, or not at all.
+pub async fn what_a_replay_finds_out_is_kept(store: Subject) {
+    let running = replay(1);
+    start(&store, &running).await;
+    let found = async || store.found(running.id).await.expect("the store reads");
+    let carry = async |from, to, state, found: &str| {
+        let carried = store.carry_finding(running.id, from, to, state, found.into());
+        carried.await.expect("the store keeps it")
+    };
+    assert_eq!(found().await, None);
+    let none = ReplayProgress::default();
+    let one = ReplayProgress { total: 1, ..none };
+    assert!(carry(none, one, ReplayState::Running, "[1]\0ü").await);
+    assert_eq!(found().await.as_deref(), Some("[1]\0ü"));
+    assert!(
+        !carry(none, one, ReplayState::Running, "[2]").await,
+        "it has gone on"
+    );
+    assert_eq!(found().await.as_deref(), Some("[1]\0ü"));
+    assert!(carry(one, one, ReplayState::Completed, "[1,2]").await);
+    assert!(
+        !carry(one, one, ReplayState::Running, "[3]").await,
+        "it has ended"
+    );
+    assert_eq!(found().await.as_deref(), Some("[1,2]"));
+    let unknown = store.found(replay(9).id).await.expect("the store reads");
+    assert_eq!(unknown, None);
+}
+
 /// E3: a running replay can be stopped, once, and goes no further.
 pub async fn a_replay_can_be_stopped(store: Subject) {
     let (running, other) = (replay(1), replay(2));

@@ -28,6 +28,7 @@ pub mod messages;
 pub mod operator;
 pub mod order;
 pub mod own;
+pub mod polls;
 pub mod posts;
 pub mod publisher;
 pub mod reads;
@@ -87,6 +88,7 @@ macro_rules! conformance_tests {
             replays_come_back_whole_and_newest_first,
             a_replay_is_carried_on_from_where_it_stands,
             a_replay_can_be_stopped,
+            what_a_replay_finds_out_is_kept,
         );
         $crate::conformance_tests!(@ $run; expiry:
             a_key_is_held_until_its_window_ends_and_not_a_moment_longer,
@@ -297,11 +299,25 @@ macro_rules! conformance_tests {
             what_is_still_to_be_made_is_never_reaped,
             what_is_there_is_not_made_again,
         );
+        $crate::conformance_tests!(@ $run; polls:
+            messages_are_given_once_and_in_order,
+            a_message_is_not_given_before_its_time,
+            a_message_whose_time_came_is_given_to_whoever_has_read_on,
+            turns_are_never_given_behind_one_that_was_read,
+            racing_polls_give_each_turn_once,
+            what_does_not_fit_is_passed_by_for_good,
+            a_poll_may_begin_at_a_time,
+            a_consumer_goes_on_where_it_stands,
+            a_consumer_that_has_read_less_is_told,
+            a_consumer_goes_where_it_is_sent_once_per_request,
+            consumers_are_so_many_and_are_forgotten,
+        );
         $crate::conformance_tests!(@ $run; posts:
             deliveries_are_listed_by_every_filter,
             pages_of_deliveries_meet_both_ways,
             attempts_are_listed_latest_first,
             attempts_are_tallied_by_the_hour,
+            attempts_are_summed_by_application,
             racing_attempts_are_all_tallied,
             what_waits_is_counted,
         );

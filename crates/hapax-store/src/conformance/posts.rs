@@ -6,12 +6,14 @@ use hapax_ledger::retry::Next;
 use hapax_ledger::time::Span;
 
 use super::messages::narrowed;
-use super::publisher::{app_id, endpoint_id, message, ordered, stored};
+use super::publisher::{
+    app, app_id, boxed, done as put_done, endpoint, endpoint_id, message, ordered, stored,
+};
 use super::sample::{Dial, Subject, at, reap_all};
 use super::worker::{BROKEN, GIVEN_UP, SETTLED, START, claim, done, ended, rescue, start_one};
 use crate::nouns::{
-    Deliveries, MessageFilter, PAGE_MAX, Page, PageFrom, Posted, PostedFilter, TALLIES_KEPT, Tally,
-    Tried, TriedPlace,
+    Deliveries, Endpoint, Entry, MessageFilter, PAGE_MAX, Page, PageFrom, Posted, PostedFilter,
+    TALLIES_KEPT, Tally, Tried, TriedPlace,
 };
 
 fn any() -> PostedFilter {
@@ -261,6 +263,39 @@ pub async fn attempts_are_tallied_by_the_hour(store: Subject, dial: Dial) {
     let late = hour(0).hour + TALLIES_KEPT;
     reap_all(&store, late).await;
     assert_eq!(tallies(&store, 1).await, expected[1..]);
+}
+
+/// Attempts are summed over all endpoints of an application, also over those that are gone from it, and over no other's.
+pub async fn attempts_are_summed_by_application(store: Subject, dial: Dial) {
+    put_done(&store, Entry::App(app(1)), 0).await;
+    put_done(&store, Entry::App(app(2)), 0).await;
+    let mut revision = 0;
+    for (number, of) in [(1, 1), (2, 1), (3, 2)] {
+        revision = put_done(&store, boxed(endpoint(number, of)), 0).await;
+    }
+    stored(&store, message(1, "a", at(0), &[1, 2], revision)).await;
+    stored(&store, message(2, "b", at(0), &[3], revision)).await;
+    for effect in claim(&store).await {
+        done(&store, &effect, START).await;
+        done(&store, &effect, SETTLED).await;
+    }
+    dial.set(at(3_600));
+    stored(&store, message(1, "c", at(1), &[1], revision)).await;
+    done(&store, &start_one(&store).await, GIVEN_UP).await;
+    let gone = Endpoint {
+        deleted_at: Some(at(9)),
+        ..endpoint(2, 1)
+    };
+    put_done(&store, boxed(gone), 4).await;
+    let usage = async |app, since, until| {
+        let usage = store.usage(app_id(app), at(since), at(until)).await;
+        usage.expect("the store counts")
+    };
+    assert_eq!(usage(1, 0, 7_200).await, 3);
+    assert_eq!(usage(1, 0, 3_600).await, 2);
+    assert_eq!(usage(1, 3_600, 7_200).await, 1);
+    assert_eq!(usage(2, 0, 7_200).await, 1);
+    assert_eq!(usage(3, 0, 7_200).await, 0);
 }
 
 /// Many at once in one lane and hour are counted, each.

@@ -20,6 +20,7 @@ pub(super) struct Catalog {
     tokens: BTreeMap<TokenId, Token>,
     audit: BTreeMap<u64, Entry>,
     replays: BTreeMap<ReplayId, Replay>,
+    found: BTreeMap<ReplayId, String>,
     secrets: BTreeMap<String, SealedSecret>,
 }
 
@@ -224,6 +225,25 @@ impl crate::Catalog for ModelStore {
         replay.progress = to;
         replay.state = state;
         Ok(true)
+    }
+
+    async fn carry_finding(
+        &self,
+        id: ReplayId,
+        from: ReplayProgress,
+        to: ReplayProgress,
+        state: ReplayState,
+        found: String,
+    ) -> Result<bool, StoreError> {
+        let carried = self.carry_replay(id, from, to, state).await?;
+        if carried {
+            self.lock().catalog.found.insert(id, found);
+        }
+        Ok(carried)
+    }
+
+    async fn found(&self, id: ReplayId) -> Result<Option<String>, StoreError> {
+        Ok(self.lock().catalog.found.get(&id).cloned())
     }
 
     async fn cancel_replay(

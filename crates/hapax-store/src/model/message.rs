@@ -199,7 +199,7 @@ impl State {
 }
 
 impl Row {
-    fn message(&self) -> Option<Message> {
+    pub(super) fn message(&self) -> Option<Message> {
         let about = self.about.clone()?;
         Some(Message {
             event: self.event.clone(),

@@ -23,6 +23,7 @@ mod message;
 mod order;
 mod outbox;
 mod own;
+mod poll;
 mod reads;
 mod state;
 

@@ -16,6 +16,7 @@ use crate::nouns::{
     Published, Put, Standing, Tally, Tried, TriedPlace, app_source,
 };
 use crate::outbox::{self, Outbox};
+use crate::polling::Consumer;
 use crate::posting::{self, Stands};
 
 /// What is kept for the outbox beside the ledger.
@@ -27,6 +28,10 @@ pub(super) struct Kept {
     event_types: BTreeMap<Arc<str>, EventType>,
     /// The latest number, by source and key. It goes with the last message that it was given to.
     pub(super) numbers: BTreeMap<(String, String), u64>,
+    /// The latest turn that was given to a message which was sent later, by source.
+    pub(super) turns: BTreeMap<String, i64>,
+    /// Those who ask for messages.
+    pub(super) consumers: BTreeMap<(EndpointId, String), Consumer>,
 }
 
 impl Kept {
@@ -222,6 +227,7 @@ impl State {
             wanted
         });
         kept.numbers.retain(|(source, _), _| !gone.contains(source));
+        kept.turns.retain(|source, _| !gone.contains(source));
         kept.event_types
             .retain(|_, event_type| !old(event_type.deleted_at));
     }
@@ -306,6 +312,14 @@ impl Outbox for ModelStore {
         until: Time,
     ) -> Result<Vec<Tally>, StoreError> {
         Ok(self.lock().effects.tallies(endpoint, since, until))
+    }
+
+    async fn usage(&self, app: AppId, since: Time, until: Time) -> Result<u64, StoreError> {
+        let state = self.lock();
+        let endpoints = state.outbox.endpoints.values();
+        let own = endpoints.filter(|endpoint| endpoint.app == app);
+        let tallies = own.flat_map(|endpoint| state.effects.tallies(endpoint.id, since, until));
+        Ok(tallies.map(|tally| tally.done + tally.failed).sum())
     }
 
     async fn waiting(&self, endpoint: EndpointId) -> Result<(u64, u64), StoreError> {

@@ -52,6 +52,8 @@ pub(super) struct Row {
     pub(super) about: Option<About>,
     /// Of a message whose deliveries are not all made.
     pub(super) to_come: Option<ToCome>,
+    /// Of a message that was sent later, for those who ask: its turn.
+    pub(super) turn: Option<i64>,
 }
 
 impl Row {
@@ -167,6 +169,7 @@ impl State {
             runs: Vec::new(),
             about: None,
             to_come: None,
+            turn: None,
         };
         self.events.insert(id, row);
         self.keys.insert(key, id);
@@ -221,6 +224,7 @@ impl State {
         reaped.identities = gone.len() as u32;
         self.reap_catalogue(now);
         self.effects.reap_tallies(now);
+        self.reap_consumers(now);
         reaped
     }
 

@@ -10,6 +10,7 @@
 //! - `list`: which events, and which part of them
 //! - `outbox`: applications, endpoints, types of events, messages
 //! - `own`: effects that the user's own code carries out
+//! - `poll`: messages that somebody asks for
 //! - `replay`: replays of many events
 //! - `secret`: secrets that are kept sealed
 //! - `token`: who may do what
@@ -25,6 +26,7 @@ mod lane;
 mod list;
 mod outbox;
 mod own;
+mod poll;
 mod replay;
 mod secret;
 mod token;
@@ -58,6 +60,9 @@ pub use outbox::{
     TriedPlace, WAITING_COUNTED_MAX, app_of_source, app_source, is_endpoint_lane, is_endpoint_name,
 };
 pub use own::{OWN_ATTEMPTS_MAX, OWN_LANE, OWN_SOURCE, OwnClaim, OwnClaimed};
+pub use poll::{
+    CONSUMER_TOUCHED, CONSUMERS_KEPT, CONSUMERS_MAX, Consumed, PollAsk, PollPlace, Polled, Sought,
+};
 pub use replay::{Replay, ReplayProgress, ReplayState};
 pub(crate) use secret::end_of;
 pub use secret::{SECRETS_PER_LOOK_MAX, SealedSecret, SecretChange};

@@ -41,7 +41,7 @@ pub struct App {
     pub uid: Option<Arc<str>>,
     /// What people call it.
     pub name: String,
-    /// Messages a second to all of its endpoints together, at most.
+    /// Messages a second to each of its endpoints, at most.
     pub throttle_rate: Option<u32>,
     /// Whatever its owner wants to know about it.
     pub metadata: BTreeMap<String, String>,

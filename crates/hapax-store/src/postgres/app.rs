@@ -344,7 +344,7 @@ pub(super) async fn reap(pool: &Pool, now: Time) -> Result<(), StoreError> {
                          AND NOT EXISTS (SELECT FROM hapax.endpoint p WHERE p.app = a.id)
                          AND NOT EXISTS (SELECT FROM hapax.message m WHERE m.app = a.id)
                      RETURNING a.id
-                 )
+                 ), turned AS (DELETE FROM hapax.turn t USING gone WHERE t.app = gone.id)
                  DELETE FROM hapax.number n USING gone WHERE n.app = gone.id",
                 named.to_vec(),
             ),

@@ -169,7 +169,22 @@ impl Catalog for PostgresStore {
         to: ReplayProgress,
         state: ReplayState,
     ) -> Result<bool, StoreError> {
-        replay::carry(&self.readers, id, &from, &to, state).await
+        replay::carry(&self.readers, id, &from, &to, state, None).await
+    }
+
+    async fn carry_finding(
+        &self,
+        id: ReplayId,
+        from: ReplayProgress,
+        to: ReplayProgress,
+        state: ReplayState,
+        found: String,
+    ) -> Result<bool, StoreError> {
+        replay::carry(&self.readers, id, &from, &to, state, Some(&found)).await
+    }
+
+    async fn found(&self, id: ReplayId) -> Result<Option<String>, StoreError> {
+        replay::found(&self.readers, id).await
     }
 
     async fn cancel_replay(

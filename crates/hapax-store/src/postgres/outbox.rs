@@ -1,7 +1,7 @@
 //! What the outbox asks of PostgreSQL.
 
 use async_trait::async_trait;
-use hapax_ledger::id::{EffectId, EndpointId, EventId};
+use hapax_ledger::id::{AppId, EffectId, EndpointId, EventId};
 use hapax_ledger::time::Time;
 
 use super::{PostgresStore, app, fan_out, post, tally};
@@ -92,6 +92,10 @@ impl Outbox for PostgresStore {
         until: Time,
     ) -> Result<Vec<Tally>, StoreError> {
         tally::read(&self.readers, endpoint, since, until).await
+    }
+
+    async fn usage(&self, app: AppId, since: Time, until: Time) -> Result<u64, StoreError> {
+        tally::usage(&self.readers, app, since, until).await
     }
 
     async fn waiting(&self, endpoint: EndpointId) -> Result<(u64, u64), StoreError> {

@@ -34,11 +34,12 @@ macro_rules! message_columns {
         )
     };
 }
+pub(super) use message_columns;
 
 /// Where the columns of `message` begin.
 const ABOUT: usize = 22;
 
-fn to_message(row: &Row) -> Message {
+pub(super) fn to_message(row: &Row) -> Message {
     let event = to_event(row);
     let about = to_about(row, ABOUT, event.provider_event_id.clone());
     Message { event, about }

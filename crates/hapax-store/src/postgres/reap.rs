@@ -12,7 +12,7 @@ use tokio_postgres::types::Type;
 use super::expired::{reap_events, reap_ledgers, reap_payloads};
 use super::pool::{Pool, Taken};
 use super::wire::Uuid;
-use super::{Entropy, SHARDS, app, tally};
+use super::{Entropy, SHARDS, app, poll_consumer, tally};
 use crate::error::StoreError;
 use crate::nouns::Reaped;
 
@@ -89,6 +89,7 @@ impl Reaper {
         if !more {
             // What refers to the catalogue has gone as far as it goes.
             app::reap(&self.pool, now).await?;
+            poll_consumer::reap(&self.pool, now).await?;
             more = tally::reap(&self.pool, now).await?;
         }
         Ok(Reaped { more, ..reaped })

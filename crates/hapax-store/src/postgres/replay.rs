@@ -179,7 +179,9 @@ pub(super) async fn carry(
     from: &ReplayProgress,
     to: &ReplayProgress,
     state: ReplayState,
+    found: Option<&str>,
 ) -> Result<bool, StoreError> {
+    let found = found.map(sendable);
     let (from, to) = (ProgressRow::of(from), ProgressRow::of(to));
     let (id, state) = (Uuid(id.bytes()), i16::from(state.code()));
     let running = i16::from(ReplayState::Running.code());
@@ -189,12 +191,14 @@ pub(super) async fn carry(
         (&id as _, Type::UUID),
         (&state as _, Type::INT2),
         (&running as _, Type::INT2),
+        (&found as _, Type::TEXT),
     ]);
     let carried = pool
         .take()
         .await?
         .query_and_commit(
-            "UPDATE hapax.replay SET after = $7, total = $8, done = $9, skipped = $10, blocked = $11, failed = $12, state = $14
+            "UPDATE hapax.replay SET after = $7, total = $8, done = $9, skipped = $10, blocked = $11, failed = $12, state = $14,
+                 found = coalesce($16, found)
              WHERE id = $13 AND state = $15 AND after IS NOT DISTINCT FROM $1 AND total = $2 AND done = $3 AND skipped = $4
                AND blocked = $5 AND failed = $6
              RETURNING id",
@@ -202,6 +206,18 @@ pub(super) async fn carry(
         )
         .await?;
     Ok(!carried.is_empty())
+}
+
+/// What a replay has found out.
+pub(super) async fn found(pool: &Pool, id: ReplayId) -> Result<Option<String>, StoreError> {
+    let rows = pool
+        .read(
+            "SELECT found FROM hapax.replay WHERE id = $1",
+            &[(&Uuid(id.bytes()), Type::UUID)],
+        )
+        .await?;
+    let found = rows.first().and_then(|row| row.get::<_, Option<String>>(0));
+    Ok(found.map(received))
 }
 
 /// Stops a running replay. The transaction is open.

@@ -294,6 +294,7 @@ CREATE TABLE hapax.replay (
     of_key     text     COLLATE "C",
     of_entity  text     COLLATE "C",
     task       text     COLLATE "C",       -- JSON, of what is not a replay of events
+    found      text     COLLATE "C",       -- JSON, of what finds something out; lists do not read it
     CONSTRAINT replay_pk PRIMARY KEY (id)
 );
 
@@ -446,6 +447,7 @@ CREATE TABLE hapax.message (
     app          uuid     NOT NULL,
     deliver_at   bigint,
     sequence     bigint,
+    turn         bigint,                   -- of one that was to be sent later, among those of its application, for those who ask
     shard        smallint NOT NULL,
     channels     text     COLLATE "C",     -- NULL: none
     tags         text     COLLATE "C",     -- NULL: none
@@ -457,6 +459,29 @@ CREATE TABLE hapax.message (
 -- For lists, of one application and of all.
 CREATE INDEX message_by_app ON hapax.message (app, event);
 CREATE INDEX message_by_event ON hapax.message (event);
+-- Messages that are to be sent later: those that have no turn yet, and those that have. Others are in neither.
+CREATE INDEX message_later ON hapax.message (app, deliver_at) WHERE deliver_at IS NOT NULL AND turn IS NULL;
+CREATE INDEX message_turn ON hapax.message (app, turn) WHERE turn IS NOT NULL;
+
+-- The latest turn that was given. Its lock is the right to give the next, so that turns are seen in their order; whoever holds it waits
+-- for nothing but the messages. Goes with the application.
+CREATE TABLE hapax.turn (
+    app  uuid   NOT NULL,
+    last bigint NOT NULL,
+    CONSTRAINT turn_pk PRIMARY KEY (app)
+);
+
+-- How far those have read who ask for messages.
+CREATE TABLE hapax.consumer (
+    endpoint uuid   NOT NULL,
+    at_once  uuid   NOT NULL,              -- the last message that was sent at once
+    later    bigint NOT NULL,              -- the turn of the last that was sent later
+    since    bigint,                       -- only what is not before this
+    seen_at  bigint NOT NULL,
+    name     text   COLLATE "C" NOT NULL,
+    CONSTRAINT consumer_pk PRIMARY KEY (endpoint, name)
+);
+CREATE INDEX consumer_by_seen ON hapax.consumer (seen_at);
 
 -- The latest number that messages of an application have under a key; in the shard of both. Its lock is the right to give the next, and
 -- comes after that of an identity and before that of an effect. Goes with the application.

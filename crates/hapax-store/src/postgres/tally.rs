@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use hapax_ledger::effect::EffectState;
-use hapax_ledger::id::EndpointId;
+use hapax_ledger::id::{AppId, EndpointId};
 use hapax_ledger::time::Time;
 use tokio_postgres::types::Type;
 
 use super::SHARDS;
 use super::held::Hand;
 use super::pool::{Param, Pool, Statement};
+use super::wire::Uuid;
 use crate::error::StoreError;
 use crate::nouns::{TALLIES_KEPT, Tally, is_endpoint_lane, lane_shard};
 
@@ -103,6 +104,43 @@ pub(super) async fn read(
         dead: row.get::<_, i64>(3) as u64,
     });
     Ok(tallies.collect())
+}
+
+/// Attempts to all endpoints of an application within these times.
+pub(super) async fn usage(
+    pool: &Pool,
+    app: AppId,
+    since: Time,
+    until: Time,
+) -> Result<u64, StoreError> {
+    let endpoints = pool
+        .read(
+            "SELECT id FROM hapax.endpoint WHERE app = $1",
+            &[(&Uuid(app.bytes()), Type::UUID)],
+        )
+        .await?;
+    let lanes = endpoints.iter().map(|row| row.get::<_, Uuid>(0));
+    let lanes: Vec<String> = lanes
+        .map(|id| EndpointId::from_bytes(id.0).to_string())
+        .collect();
+    let shards: Vec<i16> = lanes
+        .iter()
+        .map(|lane| lane_shard(lane, SHARDS) as i16)
+        .collect();
+    let rows = pool
+        .walk(
+            "SELECT coalesce(sum(t.done + t.failed), 0)::int8
+             FROM unnest($1::int2[], $2::text[]) AS k (shard, lane)
+             JOIN hapax.tally t ON t.shard = k.shard AND t.lane = k.lane COLLATE \"C\" AND t.hour >= $3 AND t.hour < $4",
+            &[
+                (&shards, Type::INT2_ARRAY),
+                (&lanes, Type::TEXT_ARRAY),
+                (&since.micros(), Type::INT8),
+                (&until.micros(), Type::INT8),
+            ],
+        )
+        .await?;
+    Ok(rows.first().map_or(0, |row| row.get::<_, i64>(0)) as u64)
 }
 
 /// Deletes some that are too old. Is there more?

@@ -8,7 +8,7 @@ use super::audit::{self, Entry as Record};
 use super::entry_row::{
     app_columns, endpoint_columns, event_type_columns, to_app, to_endpoint, to_event_type, write,
 };
-use super::sql_error;
+use super::{poll_turn, sql_error};
 use crate::error::StoreError;
 use crate::nouns::{
     Authority, CHANGES_PER_PART, Changes, DELETED_KEPT, Endpoint, Entry, Put, Standing,
@@ -279,7 +279,7 @@ pub(super) fn reap(db: &Connection, now: Time) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Forgets an application that has no messages and no endpoints any more, with its numbers.
+/// Forgets an application that has no messages and no endpoints any more, with its numbers and turns.
 fn forget_app(db: &Connection, id: [u8; 16]) -> Result<(), StoreError> {
     let gone = db
         .prepare_cached(
@@ -293,6 +293,7 @@ fn forget_app(db: &Connection, id: [u8; 16]) -> Result<(), StoreError> {
         db.prepare_cached("DELETE FROM number WHERE app = ?1")
             .and_then(|mut delete| delete.execute([id]))
             .map_err(sql_error)?;
+        poll_turn::forget(db, id)?;
     }
     Ok(())
 }

@@ -128,9 +128,28 @@ impl Catalog for SqliteStore {
     ) -> Result<bool, StoreError> {
         self.writer
             .write(Whose::Ours, Space::Frees, 0, move |tx| {
-                replay::carry(tx.db, id, from, to, state)
+                replay::carry(tx.db, id, from, to, state, None)
             })
             .await
+    }
+
+    async fn carry_finding(
+        &self,
+        id: ReplayId,
+        from: ReplayProgress,
+        to: ReplayProgress,
+        state: ReplayState,
+        found: String,
+    ) -> Result<bool, StoreError> {
+        self.writer
+            .write(Whose::Ours, Space::Takes, found.len(), move |tx| {
+                replay::carry(tx.db, id, from, to, state, Some(&found))
+            })
+            .await
+    }
+
+    async fn found(&self, id: ReplayId) -> Result<Option<String>, StoreError> {
+        self.readers.run(move |db| replay::found(db, id)).await
     }
 
     async fn cancel_replay(

@@ -1,7 +1,7 @@
 //! What the outbox asks of SQLite. What is published shares the group, and so the commit, with what is accepted.
 
 use async_trait::async_trait;
-use hapax_ledger::id::{EffectId, EndpointId, EventId};
+use hapax_ledger::id::{AppId, EffectId, EndpointId, EventId};
 use hapax_ledger::time::Time;
 
 use super::queue::Whose;
@@ -126,6 +126,12 @@ impl Outbox for SqliteStore {
     ) -> Result<Vec<Tally>, StoreError> {
         self.readers
             .run(move |db| tally::read(db, endpoint, since, until))
+            .await
+    }
+
+    async fn usage(&self, app: AppId, since: Time, until: Time) -> Result<u64, StoreError> {
+        self.readers
+            .run(move |db| tally::usage(db, app, since, until))
             .await
     }
 

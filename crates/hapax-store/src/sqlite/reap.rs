@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::effect::{self, Held, PLACE_BITS};
 use super::writer::Tx;
-use super::{app, chain, fan_out, gate, message, sql_error, tally};
+use super::{app, chain, fan_out, gate, message, poll_consumer, sql_error, tally};
 use crate::error::StoreError;
 use crate::nouns::Reaped;
 
@@ -62,6 +62,7 @@ pub(super) fn step(tx: &mut Tx<'_>, now: Time) -> Result<Reaped, StoreError> {
     if !reaped.more {
         // What refers to the catalogue has gone as far as it goes.
         app::reap(tx.db, now)?;
+        poll_consumer::reap(tx.db, now)?;
         reaped.more = tally::reap(tx.db, now)?;
     }
     Ok(reaped)

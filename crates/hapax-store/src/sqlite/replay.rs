@@ -124,6 +124,7 @@ pub(super) fn carry(
     from: ReplayProgress,
     to: ReplayProgress,
     state: ReplayState,
+    found: Option<&str>,
 ) -> Result<bool, StoreError> {
     let stands = read(db, id)?
         .is_some_and(|replay| replay.state == ReplayState::Running && replay.progress == from);
@@ -131,7 +132,8 @@ pub(super) fn carry(
         return Ok(false);
     }
     db.prepare_cached(
-        "UPDATE replay SET state = ?2, after = ?3, total = ?4, done = ?5, skipped = ?6, blocked = ?7, failed = ?8
+        "UPDATE replay SET state = ?2, after = ?3, total = ?4, done = ?5, skipped = ?6, blocked = ?7, failed = ?8,
+             found = coalesce(?9, found)
          WHERE id = ?1",
     )
     .and_then(|mut update| {
@@ -144,10 +146,20 @@ pub(super) fn carry(
             to.skipped as i64,
             to.blocked as i64,
             to.failed as i64,
+            found,
         ])
     })
     .map_err(sql_error)?;
     Ok(true)
+}
+
+/// What a replay has found out.
+pub(super) fn found(db: &Connection, id: ReplayId) -> Result<Option<String>, StoreError> {
+    let found = db
+        .prepare_cached("SELECT found FROM replay WHERE id = ?1")
+        .and_then(|mut read| read.query_row([id.bytes()], |row| row.get(0)).optional())
+        .map_err(sql_error)?;
+    Ok(found.flatten())
 }
 
 /// Stops a running replay.

@@ -248,7 +248,8 @@ CREATE TABLE replay (
     skipped    INTEGER NOT NULL,
     blocked    INTEGER NOT NULL,
     failed     INTEGER NOT NULL,
-    task       TEXT                       -- JSON, of what is not a replay of events
+    task       TEXT,                      -- JSON, of what is not a replay of events
+    found      TEXT                       -- JSON, of what finds something out. Last: lists do not read it
 ) STRICT, WITHOUT ROWID;
 
 -- Keys of guarded requests, one row per key: a key that is claimed anew after it was released or forgotten keeps its row. Append-ordered
@@ -369,8 +370,30 @@ CREATE TABLE message (
     ordering_key TEXT,
     sequence_key TEXT,
     sequence     INTEGER,
+    turn         INTEGER,                 -- of one that was to be sent later, among those of its application, for those who ask
     PRIMARY KEY (app, seq)
 ) STRICT, WITHOUT ROWID;
+-- Messages that are to be sent later: those that have no turn yet, and those that have. Others are in neither.
+CREATE INDEX message_later ON message (app, deliver_at) WHERE deliver_at IS NOT NULL AND turn IS NULL;
+CREATE INDEX message_turn ON message (app, turn) WHERE turn IS NOT NULL;
+
+-- The latest turn that was given. Goes with the application.
+CREATE TABLE turn (
+    app  BLOB    PRIMARY KEY,
+    last INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- How far those have read who ask for messages.
+CREATE TABLE consumer (
+    endpoint BLOB    NOT NULL,
+    name     TEXT    NOT NULL,
+    at_once  BLOB    NOT NULL,            -- the id of the last message that was sent at once
+    later    INTEGER NOT NULL,            -- the turn of the last that was sent later
+    since    INTEGER,                     -- only what is not before this
+    seen_at  INTEGER NOT NULL,
+    PRIMARY KEY (endpoint, name)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX consumer_seen ON consumer (seen_at);
 
 -- The latest number that messages of an application have under a key. Goes with the application.
 CREATE TABLE number (

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use hapax_ledger::id::EndpointId;
+use hapax_ledger::id::{AppId, EndpointId};
 use hapax_ledger::outcome::Outcome;
 use hapax_ledger::time::Time;
 use rusqlite::{Connection, params};
@@ -76,6 +76,34 @@ pub(super) fn read(
         tallies.collect()
     })
     .map_err(sql_error)
+}
+
+/// Attempts to all endpoints of an application within these times.
+pub(super) fn usage(
+    db: &Connection,
+    app: AppId,
+    since: Time,
+    until: Time,
+) -> Result<u64, StoreError> {
+    let endpoints: Vec<[u8; 16]> = db
+        .prepare_cached("SELECT id FROM endpoint WHERE app = ?1")
+        .and_then(|mut read| read.query_map([app.bytes()], |row| row.get(0))?.collect())
+        .map_err(sql_error)?;
+    let mut sum = 0;
+    for endpoint in endpoints {
+        let lane = EndpointId::from_bytes(endpoint).to_string();
+        let attempts: i64 = db
+            .prepare_cached(
+                "SELECT coalesce(sum(done + failed), 0) FROM tally WHERE lane = ?1 AND hour >= ?2 AND hour < ?3",
+            )
+            .and_then(|mut read| {
+                let named = params![lane, since.micros(), until.micros()];
+                read.query_row(named, |row| row.get(0))
+            })
+            .map_err(sql_error)?;
+        sum += attempts as u64;
+    }
+    Ok(sum)
 }
 
 /// Deletes some that are too old. Is there more?

@@ -63,6 +63,19 @@ impl Catalog for NoStore {
     ) -> Result<bool, StoreError> {
         Ok(false)
     }
+    async fn carry_finding(
+        &self,
+        _: ReplayId,
+        _: ReplayProgress,
+        _: ReplayProgress,
+        _: ReplayState,
+        _: String,
+    ) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+    async fn found(&self, _: ReplayId) -> Result<Option<String>, StoreError> {
+        Ok(None)
+    }
     async fn cancel_replay(
         &self,
         _: ReplayId,

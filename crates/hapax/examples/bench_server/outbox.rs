@@ -1,13 +1,14 @@
 //! Nothing to send either: no applications, no messages.
 
 use async_trait::async_trait;
-use hapax_ledger::id::{EffectId, EndpointId, EventId};
+use hapax_ledger::id::{AppId, EffectId, EndpointId, EventId};
 use hapax_ledger::time::Time;
 use hapax_store::nouns::{
-    Authority, Changes, Deliveries, Entry, FannedOut, Listed, Message, MessageFilter, NewMessage,
-    Page, Posted, PostedFilter, Published, Put, Standing, Tally, Tried, TriedPlace,
+    Authority, Changes, Consumed, Deliveries, Entry, FannedOut, Listed, Message, MessageFilter,
+    NewMessage, Page, PollAsk, PollPlace, Polled, Posted, PostedFilter, Published, Put, Sought,
+    Standing, Tally, Tried, TriedPlace,
 };
-use hapax_store::{Outbox, StoreError};
+use hapax_store::{Outbox, Polls, StoreError};
 
 use super::NoStore;
 
@@ -77,7 +78,40 @@ impl Outbox for NoStore {
     async fn tallies(&self, _: EndpointId, _: Time, _: Time) -> Result<Vec<Tally>, StoreError> {
         Ok(Vec::new())
     }
+    async fn usage(&self, _: AppId, _: Time, _: Time) -> Result<u64, StoreError> {
+        Ok(0)
+    }
     async fn waiting(&self, _: EndpointId) -> Result<(u64, u64), StoreError> {
         Ok((0, 0))
+    }
+}
+
+#[async_trait]
+impl Polls for NoStore {
+    async fn poll(&self, ask: PollAsk) -> Result<Polled, StoreError> {
+        Ok(Polled {
+            messages: Vec::new(),
+            place: ask.from,
+            more: false,
+        })
+    }
+    async fn consume(
+        &self,
+        _: EndpointId,
+        _: String,
+        _: Option<PollPlace>,
+        _: Time,
+    ) -> Result<Consumed, StoreError> {
+        Ok(Consumed::TooMany)
+    }
+    async fn seek(
+        &self,
+        _: EndpointId,
+        _: String,
+        _: PollPlace,
+        _: Authority,
+        _: String,
+    ) -> Result<Sought, StoreError> {
+        Ok(Sought::TooMany)
     }
 }

@@ -1,35 +1,33 @@
-//! Tells what happened to endpoints and messages, in the same way as alerts are told.
+//! Tells what happened to endpoints and messages: in the same way as alerts are told, and to the operators' endpoints.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use hapax_ledger::time::Time;
-use hapax_store::{Store, StoreError};
+use hapax_store::StoreError;
 use tokio::sync::{mpsc, watch};
 
 use super::notice::{self, Told};
 use crate::clock;
 use crate::config::AlertsConfig;
-use crate::dispatch::Dispatcher;
-use crate::outbox::Operational;
+use crate::outbox::operational::OPERATIONAL_APP;
+use crate::outbox::{Operational, Publisher};
 
 /// The pause after the store did not take one.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Stores operational events, which the dispatcher delivers.
 pub struct Announcer {
-    store: Arc<dyn Store>,
-    dispatcher: Dispatcher,
+    publisher: Publisher,
     config: ArcSwap<AlertsConfig>,
 }
 
 impl Announcer {
     /// Tells nothing before [`Announcer::run`].
-    pub fn new(store: Arc<dyn Store>, dispatcher: Dispatcher, config: AlertsConfig) -> Announcer {
+    pub fn new(publisher: Publisher, config: AlertsConfig) -> Announcer {
         Announcer {
-            store,
-            dispatcher,
+            publisher,
             config: ArcSwap::from_pointee(config),
         }
     }
@@ -69,6 +67,20 @@ impl Announcer {
     /// # Errors
     /// If the store does not take it.
     pub async fn tell(&self, operational: &Operational, now: Time) -> Result<(), StoreError> {
+        self.tell_where_alerts_go(operational, now).await?;
+        let registry = &self.publisher.registry;
+        let is_wanted = registry.fresh().await?.has_endpoints(OPERATIONAL_APP);
+        match operational.draft(now).filter(|_| is_wanted) {
+            Some(draft) => self.publisher.publish(&draft).await.map(drop),
+            None => Ok(()),
+        }
+    }
+
+    async fn tell_where_alerts_go(
+        &self,
+        operational: &Operational,
+        now: Time,
+    ) -> Result<(), StoreError> {
         let config = self.config.load_full();
         let Some(effect) = &config.effect else {
             return Ok(());
@@ -80,8 +92,8 @@ impl Announcer {
             data: operational.data(),
         };
         let mut arrival = notice::event(told, effect, now);
-        let promises = self.dispatcher.promise(&mut arrival);
-        let receipts = self.store.accept(arrival).await?;
+        let promises = self.publisher.dispatcher.promise(&mut arrival);
+        let receipts = self.publisher.store.accept(arrival).await?;
         promises.keep(&receipts);
         Ok(())
     }

@@ -1,13 +1,15 @@
-//! `[outbox]`: where consumers' endpoints may be, and when deliveries to them are tried again.
+//! `[outbox]`: where consumers' endpoints may be, when deliveries to them are tried again, and how long they may fail.
 
 use std::sync::Arc;
 
 use hapax_ledger::retry::Schedule;
 
 use super::effect::settings;
-use super::scan::Scan;
+use super::resolve::span;
+use super::scan::{Scan, Text};
 use super::table::{Numbers, Table, Texts};
 use crate::dispatch::gate::{PORTS_MAX, Rules, SUBNETS_MAX, Subnet};
+use crate::outbox::health::{DISABLED_AFTER_MAX, DISABLED_AFTER_MIN, Patience};
 
 /// `[outbox]` as it is written.
 #[derive(Debug)]
@@ -15,6 +17,7 @@ pub(super) struct RawOutbox {
     allow_subnets: Option<Texts>,
     allow_ports: Option<Numbers>,
     retry: Option<Texts>,
+    disable_after: Option<Text>,
 }
 
 /// `[outbox]` as the program uses it.
@@ -24,6 +27,8 @@ pub struct OutboxConfig {
     pub rules: Arc<Rules>,
     /// When deliveries that have no schedule of their own are tried again.
     pub retry: Arc<Schedule>,
+    /// How long an endpoint may fail.
+    pub patience: Patience,
 }
 
 pub(super) fn read(mut table: Table<'_, '_>) -> RawOutbox {
@@ -31,6 +36,7 @@ pub(super) fn read(mut table: Table<'_, '_>) -> RawOutbox {
         allow_subnets: table.texts("allow_subnets"),
         allow_ports: table.numbers("allow_ports"),
         retry: table.texts("retry"),
+        disable_after: table.text("disable_after"),
     };
     table.finish(&[]);
     outbox
@@ -44,10 +50,27 @@ pub(super) fn resolve(scan: &Scan<'_>, raw: Option<&RawOutbox>) -> Option<Outbox
     let subnets = subnets(scan, raw.allow_subnets.as_ref());
     let ports = ports(scan, raw.allow_ports.as_ref());
     let retry = settings::retry(scan, raw.retry.as_ref());
+    let patience = patience(scan, raw.disable_after.as_ref());
     Some(OutboxConfig {
         rules: Arc::new(Rules::new(subnets?, ports?)),
         retry: Arc::new(retry?),
+        patience: patience?,
     })
+}
+
+fn patience(scan: &Scan<'_>, text: Option<&Text>) -> Option<Patience> {
+    let Some(text) = text else {
+        return Some(Patience::default());
+    };
+    let span = span(scan, text)?;
+    if !(DISABLED_AFTER_MIN..=DISABLED_AFTER_MAX).contains(&span) {
+        let wrong = format!("a `disable_after` of {span} is out of range");
+        let remedy =
+            format!("write {DISABLED_AFTER_MIN} to {DISABLED_AFTER_MAX}; the default is 5d");
+        scan.error("H0135", &text.at, wrong, remedy);
+        return None;
+    }
+    Some(Patience::new(span))
 }
 
 fn subnets(scan: &Scan<'_>, texts: Option<&Texts>) -> Option<Vec<Subnet>> {

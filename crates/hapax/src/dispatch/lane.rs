@@ -107,7 +107,8 @@ impl Lane {
         empty.then(|| self.rate.as_ref().map_or(now, Rate::full_at))
     }
 
-    fn in_memory(&self) -> u32 {
+    /// Claims that it holds, or may hold soon.
+    pub fn in_memory(&self) -> u32 {
         self.in_flight + self.settling + self.asked + self.to_send()
     }
 
@@ -180,8 +181,8 @@ impl Lane {
     /// How many claims to ask the store for now. While the answer is on its way they count as taken.
     ///
     /// As many as there are slots that nobody else wants. If others want them, half of the slots all the same: what waits in the
-    /// store is older than they are.
-    pub fn ask(&mut self, now: Instant) -> Option<u32> {
+    /// store is older than they are. Never more than `most`.
+    pub fn ask(&mut self, now: Instant, most: u32) -> Option<u32> {
         let due = self.due.is_some_and(|due| due <= now);
         let early = self.not_before.is_some_and(|at| now < at);
         if !due || early || self.asked > 0 || !self.older.is_empty() || self.is_behind() {
@@ -198,6 +199,7 @@ impl Lane {
             None => share,
         };
         let room = room.max(self.slots(now).saturating_sub(self.to_send()));
+        let room = room.min(most);
         (room > 0).then(|| {
             self.asked = room;
             self.heard = None;

@@ -13,9 +13,12 @@ use hapax_store::nouns::{LaneRoom, lane_shard};
 use super::job::Job;
 use super::lane::{Caps, Lane};
 
-/// Attempts under way over all lanes, beyond which a lane may have one but no second: what the process can keep in memory.
-/// A lane that hangs does not take the last slot from another, since each may always have one.
-const IN_FLIGHT_MAX: u32 = 8_192;
+/// Claims in memory over all lanes, beyond which a lane may have one but no second. A lane that hangs does not take the last slot from
+/// another, since each may have one while there is room at all.
+const SHARED_MAX: u32 = 8_192;
+/// Claims in memory over all lanes, however many those are: what the process can keep, payloads of the usual size included. Lanes that
+/// would be beyond it wait until others have ended something, which they do within their timeout.
+const CLAIMS_MAX: u32 = 16_384;
 /// Lanes that one claim asks for at most: a millisecond of a store's time, since others wait behind it.
 const LANES_PER_CLAIM_MAX: usize = 32;
 
@@ -54,9 +57,13 @@ pub enum Standing {
 pub struct Lanes {
     shards: u16,
     lanes: HashMap<Arc<str>, Lane>,
-    in_flight: u32,
+    /// Claims in memory: the sum over all lanes.
+    held: u32,
     listed: HashSet<Arc<str>>,
     ready: VecDeque<Arc<str>>,
+    /// Lanes that have nothing in memory and found no room, those that wait longest first.
+    starved: VecDeque<Arc<str>>,
+    starving: HashSet<Arc<str>>,
     timers: BTreeSet<(Instant, Arc<str>)>,
     timer_of: HashMap<Arc<str>, Instant>,
 }
@@ -67,9 +74,11 @@ impl Lanes {
         Lanes {
             shards,
             lanes: HashMap::new(),
-            in_flight: 0,
+            held: 0,
             listed: HashSet::new(),
             ready: VecDeque::new(),
+            starved: VecDeque::new(),
+            starving: HashSet::new(),
             timers: BTreeSet::new(),
             timer_of: HashMap::new(),
         }
@@ -84,25 +93,42 @@ impl Lanes {
         lane
     }
 
+    /// Does something to a lane that is there, and counts what it holds then.
+    fn change<T>(&mut self, name: &Arc<str>, how: impl FnOnce(&mut Lane) -> T) -> Option<T> {
+        let lane = self.lanes.get_mut(name)?;
+        let before = lane.in_memory();
+        let done = how(lane);
+        self.held = self.held + lane.in_memory() - before;
+        Some(done)
+    }
+
+    /// How many claims more a lane that holds so many may have.
+    fn room(&self, in_memory: u32) -> u32 {
+        match SHARED_MAX.checked_sub(self.held) {
+            Some(room) if room > 0 => room,
+            _ => u32::from(in_memory == 0 && self.held < CLAIMS_MAX),
+        }
+    }
+
     /// Promises a slot to an arrival that is being committed.
     pub fn promise(&mut self, name: &Arc<str>, caps: Caps, now: Instant) -> bool {
-        self.lane(name, caps, now).promise()
+        let in_memory = self.lane(name, caps, now).in_memory();
+        let is_room = self.room(in_memory) > 0;
+        is_room && self.change(name, Lane::promise) == Some(true)
     }
 
     /// A promised slot is not needed.
     pub fn unpromise(&mut self, name: &Arc<str>, now: Instant) {
-        if let Some(lane) = self.lanes.get_mut(name) {
-            lane.unpromise();
-        }
+        self.change(name, Lane::unpromise);
         self.look_again(name, now);
     }
 
     /// A claim fills a promised slot.
     pub fn fill(&mut self, name: &Arc<str>, job: Job, now: Instant) {
-        if let Some(lane) = self.lanes.get_mut(name) {
+        self.change(name, |lane| {
             lane.unpromise();
             lane.put(job);
-        }
+        });
         self.look_again(name, now);
     }
 
@@ -120,37 +146,28 @@ impl Lanes {
         next: Option<Instant>,
         now: Instant,
     ) {
-        if let Some(lane) = self.lanes.get_mut(name) {
-            lane.answered(jobs, next, now);
-        }
+        self.change(name, |lane| lane.answered(jobs, next, now));
         self.look_again(name, now);
     }
 
     /// The store could not be asked for a lane.
     pub fn unanswered(&mut self, name: &Arc<str>, now: Instant) {
-        if let Some(lane) = self.lanes.get_mut(name) {
-            lane.unanswered(now);
-        }
+        self.change(name, |lane| lane.unanswered(now));
         self.look_again(name, now);
     }
 
     /// A request of this lane came back; it is being settled.
     pub fn came_back(&mut self, name: &Arc<str>, outcome: Outcome, now: Instant, spread: f64) {
-        if let Some(lane) = self.lanes.get_mut(name) {
-            lane.came_back(outcome, now, spread);
-        }
+        self.change(name, |lane| lane.came_back(outcome, now, spread));
         self.look_again(name, now);
     }
 
     /// A claim of this lane is not under way any more: it came back and is settled, or was never sent.
     pub fn finished(&mut self, name: &Arc<str>, how: Finished, now: Instant) {
-        self.in_flight = self.in_flight.saturating_sub(1);
-        if let Some(lane) = self.lanes.get_mut(name) {
-            match how {
-                Finished::Settled => lane.settled(),
-                Finished::NotSent => lane.not_sent(),
-            }
-        }
+        self.change(name, |lane| match how {
+            Finished::Settled => lane.settled(),
+            Finished::NotSent => lane.not_sent(),
+        });
         self.look_again(name, now);
     }
 
@@ -170,6 +187,12 @@ impl Lanes {
     #[cfg(test)]
     pub fn in_flight_of(&self, name: &str) -> u32 {
         self.lanes.get(name).map_or(0, Lane::in_flight)
+    }
+
+    /// Claims in memory over all lanes.
+    #[cfg(test)]
+    pub fn held(&self) -> u32 {
+        self.held
     }
 
     /// Puts a lane where it will be looked at at the right time, or forgets it.
@@ -211,6 +234,7 @@ impl Lanes {
             }
             self.look_again(&name, now);
         }
+        self.feed();
         let mut todo = Todo::default();
         for _ in 0..self.ready.len() {
             let Some(name) = self.ready.pop_front() else {
@@ -225,36 +249,45 @@ impl Lanes {
                 Standing::Closing(caps) => self.start(&name, caps, now, &mut todo),
                 // Whoever looks after it finds what it has to do in the store.
                 Standing::NotOurs => {
-                    if let Some(lane) = self.lanes.get_mut(&name) {
-                        todo.stranded.extend(lane.give_up());
-                    }
+                    let left = self.change(&name, Lane::give_up);
+                    todo.stranded.extend(left.into_iter().flatten());
                 }
             }
         }
         todo
     }
 
-    fn start(&mut self, name: &Arc<str>, caps: Caps, now: Instant, todo: &mut Todo) {
-        let Some(lane) = self.lanes.get_mut(name) else {
-            return;
-        };
-        lane.set_caps(caps, now);
-        todo.stranded.extend(lane.stranded(now));
-        while self.in_flight < IN_FLIGHT_MAX || !lane.is_busy() {
-            let Some(job) = lane.next_job(now) else {
-                break;
-            };
-            self.in_flight += 1;
-            todo.start.push((name.clone(), job));
+    /// Lanes that found no room are looked at again, as many as there is room for; before those that have just had some.
+    fn feed(&mut self) {
+        let room = CLAIMS_MAX.saturating_sub(self.held) as usize;
+        let next = self.starved.drain(..room.min(self.starved.len()));
+        for name in next.collect::<Vec<_>>().into_iter().rev() {
+            self.starving.remove(&name);
+            self.listed.insert(name.clone());
+            self.ready.push_front(name);
         }
     }
 
+    fn start(&mut self, name: &Arc<str>, caps: Caps, now: Instant, todo: &mut Todo) {
+        let started = self.change(name, |lane| {
+            lane.set_caps(caps, now);
+            todo.stranded.extend(lane.stranded(now));
+            std::iter::from_fn(|| lane.next_job(now)).collect::<Vec<_>>()
+        });
+        let started = started.into_iter().flatten();
+        todo.start.extend(started.map(|job| (name.clone(), job)));
+    }
+
     fn ask(&mut self, name: &Arc<str>, now: Instant, todo: &mut Todo) {
-        let Some(lane) = self.lanes.get_mut(name) else {
+        let Some(in_memory) = self.lanes.get(name).map(Lane::in_memory) else {
             return;
         };
-        if self.in_flight >= IN_FLIGHT_MAX && lane.is_busy() {
-            // Whoever finishes in this lane looks again.
+        let most = self.room(in_memory);
+        if most == 0 {
+            // Whoever finishes in this lane looks again; one with nothing to finish waits for others.
+            if in_memory == 0 && self.starving.insert(name.clone()) {
+                self.starved.push_back(name.clone());
+            }
             return;
         }
         let asks = todo.ask.entry(lane_shard(name, self.shards)).or_default();
@@ -263,7 +296,7 @@ impl Lanes {
             self.list(name);
             return;
         }
-        if let Some(room) = lane.ask(now) {
+        if let Some(Some(room)) = self.change(name, |lane| lane.ask(now, most)) {
             let lane = name.clone();
             asks.push(LaneRoom { lane, room });
         }

@@ -97,6 +97,10 @@ problems! {
     KEY_EXPIRED = CONFLICT, "H0344", "this Idempotency-Key has expired; nothing was done";
     /// No turn for one more.
     TOO_MANY_TASKS = CONFLICT, "H0345", "eight background tasks of this application are running; wait for one to end, or cancel it";
+    /// Two consumers share a name.
+    CONSUMER_BEHIND = CONFLICT, "H0333", "a consumer of this name has read further than the iterator; ask without one to go on where it stands";
+    /// No place for one more.
+    TOO_MANY_CONSUMERS = CONFLICT, "H0334", "the endpoint has 100 consumers whose place is kept; use one of their names";
     /// Nothing to seal with.
     NO_VAULT_KEY = CONFLICT, "H0323", "no vault key is configured, and secrets are not stored without one";
     /// The provider does not choose its secret.

@@ -15,6 +15,7 @@ use super::answer::{self, problem};
 use super::api::Api;
 use super::api::event::unavailable;
 use crate::clock;
+use crate::outbox::operational::OPERATIONAL_APP;
 
 pub use crate::operate::tokens::Actor;
 
@@ -65,6 +66,10 @@ pub async fn require_for_app(
         return unknown();
     };
     let named = path.iter().find(|(name, _)| *name == APP);
+    // The operators' own application has paths of its own.
+    if named.is_some_and(|(_, name)| name.parse() == Ok(OPERATIONAL_APP)) {
+        return problem(answer::NOT_FOUND).into_response();
+    }
     if let (Some(own), Some((_, named))) = (&actor.app, named) {
         let registry = &api.publisher.registry;
         if let Err(error) = registry.fresh().await.map(drop) {

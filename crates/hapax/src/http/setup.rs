@@ -77,7 +77,7 @@ impl Server {
             lease: lease(&config.limits),
         });
         let publisher = publisher(&store, registry, &dispatcher);
-        let announcer = Announcer::new(store.clone(), dispatcher.clone(), config.alerts.clone());
+        let announcer = Announcer::new(publisher.clone(), config.alerts.clone());
         let portal = portal_url(config.public_url.as_deref(), config.listen);
         let sources = Sources::new(config.sources, &config.effects, config.public_url);
         prepare(&metrics, &sources);
@@ -226,6 +226,7 @@ fn outbox_settings(config: &OutboxConfig) -> outbox::Settings {
     outbox::Settings {
         rules: config.rules.clone(),
         retry: config.retry.clone(),
+        patience: config.patience,
     }
 }
 

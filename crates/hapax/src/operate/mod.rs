@@ -4,6 +4,7 @@
 //! - `again`: plans an event again with the current config; makes an event of a conflict
 //! - [`deliver`]: deliveries of messages that go out again
 //! - `truth`: asks the source of truth; `difference`: how it differs from the event
+//! - `finding`: jobs that find something out about applications
 //! - [`erase`]: bytes that go at once
 //! - [`tokens`]: who may ask, from memory
 //! - [`timeline`]: what happened to an event, told from what is kept; `timeline_text`: its sentences
@@ -20,6 +21,7 @@ mod again;
 pub mod deliver;
 mod difference;
 pub mod erase;
+mod finding;
 pub mod follow;
 pub mod ids;
 pub mod operator;

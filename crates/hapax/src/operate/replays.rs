@@ -20,6 +20,7 @@ use hapax_store::{Store, StoreError, StoreErrorKind};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
+use super::finding;
 use super::operator::{Granted, Operator, Terms, Wish};
 use super::task::{Task, Worked};
 use crate::clock;
@@ -119,6 +120,10 @@ impl Replays {
 
     /// One page of one replay.
     async fn step(&self, replay: &Replay) -> Result<Stepped, StoreError> {
+        let task = Task::of(replay);
+        if let Some(task) = task.as_ref().filter(|task| task.task.finds().is_some()) {
+            return self.find_out(replay, task).await;
+        }
         let from = replay.progress;
         let limit = replay
             .rate
@@ -127,7 +132,7 @@ impl Replays {
             limit,
             from: from.after.map_or(PageFrom::Newest, PageFrom::OlderThan),
         };
-        let (looked, last, next) = match Task::of(replay) {
+        let (looked, last, next) = match task {
             Some(task) => self.work_at(replay, &task, page).await?,
             None => self.events_at(replay, page).await?,
         };
@@ -151,6 +156,20 @@ impl Replays {
         }
         Ok(Stepped::Carried {
             events: u32::try_from(events).unwrap_or(limit),
+        })
+    }
+
+    /// The same for a job that finds something out: what it has found is kept with how far it has come.
+    async fn find_out(&self, replay: &Replay, task: &Task) -> Result<Stepped, StoreError> {
+        let found = finding::step(&*self.store, &self.registry, replay, task).await?;
+        let (id, from) = (replay.id, replay.progress);
+        let text = serde_json::to_string(&found.all).unwrap_or_default();
+        let carried = self
+            .store
+            .carry_finding(id, from, found.to, found.state, text);
+        Ok(match carried.await? {
+            true => Stepped::Carried { events: 0 },
+            false => Stepped::Overtaken,
         })
     }
 

@@ -31,11 +31,24 @@ pub enum Kind {
     /// Deletes payloads.
     #[serde(rename = "application.purge_content")]
     Purge,
+    /// Counts attempts, application by application.
+    #[serde(rename = "application.stats")]
+    Stats,
+    /// Says which types the endpoints of each application are subscribed to.
+    #[serde(rename = "event-type.aggregate")]
+    Types,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 4] = [Kind::Recover, Kind::Missing, Kind::Bulk, Kind::Purge];
+    pub const ALL: [Kind; 6] = [
+        Kind::Recover,
+        Kind::Missing,
+        Kind::Bulk,
+        Kind::Purge,
+        Kind::Stats,
+        Kind::Types,
+    ];
 
     /// The word users see.
     pub const fn word(self) -> &'static str {
@@ -44,6 +57,17 @@ impl Kind {
             Kind::Missing => "endpoint.replay",
             Kind::Bulk => "endpoint.bulk-replay",
             Kind::Purge => "application.purge_content",
+            Kind::Stats => "application.stats",
+            Kind::Types => "event-type.aggregate",
+        }
+    }
+
+    /// What it finds out, if that is what it is for: application by application.
+    pub const fn finds(self) -> Option<&'static str> {
+        match self {
+            Kind::Recover | Kind::Missing | Kind::Bulk | Kind::Purge => None,
+            Kind::Stats => Some("appStats"),
+            Kind::Types => Some("event_types"),
         }
     }
 
@@ -52,6 +76,7 @@ impl Kind {
         match self {
             Kind::Recover | Kind::Missing | Kind::Bulk => "messagesSent",
             Kind::Purge => "messagesPurged",
+            Kind::Stats | Kind::Types => "appsSeen",
         }
     }
 }
@@ -61,8 +86,11 @@ impl Kind {
 pub struct Task {
     /// What it does.
     pub task: Kind,
-    /// Whose messages.
+    /// Whose messages; nobody's, if it is about applications.
     pub app: String,
+    /// About these applications; none: about all.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub apps: Vec<String>,
     /// Where to.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub endpoint: Option<String>,
@@ -142,7 +170,7 @@ impl Task {
                     class: self.class,
                 }
             }
-            Kind::Purge => return None,
+            Kind::Purge | Kind::Stats | Kind::Types => return None,
         })
     }
 

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use hapax_ledger::id::{AppId, EndpointId};
 use hapax_store::nouns::{App, Changes, Endpoint, Entry, EventType, Standing};
 
+use super::operational::OPERATIONAL_APP;
 use crate::dispatch::directory::Found;
 
 /// Endpoints of one application, at most: a message to all of them is one row each.
@@ -170,7 +171,9 @@ impl Catalog {
 
     /// Some applications, after this one.
     pub fn apps(&self, after: Option<AppId>, way: Way, max: usize) -> Vec<Arc<App>> {
+        // The operators' own is not one of them.
         page(&self.apps, after.as_ref(), way)
+            .filter(|app| app.id != OPERATIONAL_APP)
             .take(max)
             .cloned()
             .collect()

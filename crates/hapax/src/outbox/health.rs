@@ -4,16 +4,52 @@ use hapax_ledger::outcome::{Evidence, Lost, NotSent, Outcome, Refusal, classify}
 use hapax_ledger::time::{Span, Time};
 use hapax_store::nouns::{Endpoint, Standing};
 
-/// An endpoint from which nothing but failures came back for so long is disabled.
+/// An endpoint from which nothing but failures came back for so long is disabled, unless the config says otherwise.
 pub const DISABLED_AFTER: Span = Span::from_days(5);
-/// After so long its owner is warned.
-pub const WARNED_AFTER: Span = Span::from_days(4);
-/// At least so long before it is disabled, whatever happened: also where it is so rarely sent to that the warning comes late.
-pub const WARNED_BEFORE: Span = Span::from_hours(1);
-
+/// The shortest time that a config may say.
+pub const DISABLED_AFTER_MIN: Span = Span::from_secs(1);
+/// The longest.
+pub const DISABLED_AFTER_MAX: Span = Span::from_days(365);
+/// A fifth of that time before its end, its owner is warned: after four days of five.
+const FIFTHS: i64 = 5;
+/// A warning comes so long before the end at least, whatever happened: also where an endpoint is so rarely sent to that it comes late. A
+/// fifth of the whole, if that is less.
+const WARNED_BEFORE: Span = Span::from_hours(1);
 /// An endpoint that has failed for so long is said to be failing. One that fails and succeeds by turns would otherwise change the
-/// catalogue with every attempt, and everybody publishes by the catalogue.
-pub const FAILING_AFTER: Span = Span::from_secs(60);
+/// catalogue with every attempt, and everybody publishes by the catalogue. A fifth of the whole, if that is less.
+const FAILING_AFTER: Span = Span::from_secs(60);
+
+/// How long failures are put up with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// An endpoint from which nothing but failures came back for so long is disabled.
+    pub disabled_after: Span,
+    /// After so long its owner is warned.
+    pub warned_after: Span,
+    /// At least so long before it is disabled.
+    pub warned_before: Span,
+    /// After so long it is said to be failing.
+    pub failing_after: Span,
+}
+
+impl Patience {
+    /// All of it, from the time after which an endpoint is disabled.
+    pub fn new(disabled_after: Span) -> Patience {
+        let fifth = Span::from_micros(disabled_after.micros() / FIFTHS);
+        Patience {
+            disabled_after,
+            warned_after: Span::from_micros(disabled_after.micros() - fifth.micros()),
+            warned_before: WARNED_BEFORE.min(fifth),
+            failing_after: FAILING_AFTER.min(fifth),
+        }
+    }
+}
+
+impl Default for Patience {
+    fn default() -> Patience {
+        Patience::new(DISABLED_AFTER)
+    }
+}
 
 /// What a node remembers of an endpoint, beside what is written down.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,7 +81,13 @@ pub enum Verdict {
 }
 
 /// Judges an endpoint by one attempt.
-pub fn judge(endpoint: &Endpoint, outcome: Outcome, known: Remembered, now: Time) -> Verdict {
+pub fn judge(
+    endpoint: &Endpoint,
+    outcome: Outcome,
+    known: Remembered,
+    patience: Patience,
+    now: Time,
+) -> Verdict {
     if endpoint.standing != Standing::Enabled || is_ours(outcome) {
         return Verdict::AsBefore;
     }
@@ -63,13 +105,13 @@ pub fn judge(endpoint: &Endpoint, outcome: Outcome, known: Remembered, now: Time
             ..,
         ) => Verdict::Disable(Standing::Gone),
         (Evidence::Refused { .. } | Evidence::NotApplied | Evidence::Ambiguous, Some(since), _) => {
-            fails_on(since, known.warned_at, now)
+            fails_on(since, known.warned_at, patience, now)
         }
         (Evidence::Refused { .. } | Evidence::NotApplied | Evidence::Ambiguous, None, None) => {
             Verdict::Failed
         }
         (Evidence::Refused { .. } | Evidence::NotApplied | Evidence::Ambiguous, None, Some(at)) => {
-            match now >= at + FAILING_AFTER {
+            match now >= at + patience.failing_after {
                 true => Verdict::Turned {
                     failing_since: Some(at),
                 },
@@ -79,12 +121,13 @@ pub fn judge(endpoint: &Endpoint, outcome: Outcome, known: Remembered, now: Time
     }
 }
 
-fn fails_on(since: Time, warned_at: Option<Time>, now: Time) -> Verdict {
+fn fails_on(since: Time, warned_at: Option<Time>, patience: Patience, now: Time) -> Verdict {
+    let is_long = now >= since + patience.disabled_after;
     match warned_at {
-        Some(warned) if now >= since + DISABLED_AFTER && now >= warned + WARNED_BEFORE => {
+        Some(warned) if is_long && now >= warned + patience.warned_before => {
             Verdict::Disable(Standing::Failed)
         }
-        None if now >= since + WARNED_AFTER => Verdict::Warn,
+        None if now >= since + patience.warned_after => Verdict::Warn,
         Some(_) | None => Verdict::AsBefore,
     }
 }

@@ -11,7 +11,7 @@ use hapax_store::StoreError;
 use hapax_store::nouns::{Endpoint, Put, Standing};
 use tokio::sync::mpsc;
 
-use super::health::{self, DISABLED_AFTER, Remembered, Verdict, WARNED_BEFORE};
+use super::health::{self, Remembered, Verdict};
 use super::operational::{Attempted, Operational, What};
 use super::registry::Registry;
 use crate::clock;
@@ -64,7 +64,8 @@ impl Registry {
             failed_at: self.failed().get(&id).copied(),
             warned_at: self.warned_at(&endpoint),
         };
-        match health::judge(&endpoint, outcome, known, now) {
+        let patience = self.settings().patience;
+        match health::judge(&endpoint, outcome, known, patience, now) {
             Verdict::AsBefore => None,
             Verdict::Failed => {
                 let mut failed = self.failed();
@@ -133,7 +134,9 @@ impl Registry {
         let Some(failing_since) = endpoint.failing_since else {
             return;
         };
-        let disabled_from = (failing_since + DISABLED_AFTER).max(now + WARNED_BEFORE);
+        let patience = self.settings().patience;
+        let end = failing_since + patience.disabled_after;
+        let disabled_from = end.max(now + patience.warned_before);
         {
             let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
             if warned.len() >= WARNED_MAX {

@@ -1,13 +1,39 @@
-//! What operators are told about endpoints and messages: events like alerts, in the same lane.
+//! What operators are told about endpoints and messages: events like alerts, in the same lane, and messages to the endpoints of
+//! operators: those of an application that nobody else can name.
 
-use hapax_ledger::id::{AppId, EndpointId, MessageId};
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use hapax_ledger::id::{AppId, EndpointId, MessageId, RawId};
 use hapax_ledger::key::composite;
 use hapax_ledger::outcome::Outcome;
 use hapax_ledger::time::Time;
-use hapax_store::nouns::{Endpoint, Standing};
+use hapax_store::nouns::{About, App, Endpoint, Standing};
 use serde_json::{Value, json};
 
+use super::message::{Draft, KEEP_DEFAULT};
 use crate::clock::text as time_text;
+
+/// The application whose endpoints are the operators'. No other is made with this id: ids carry the time they are made at.
+pub const OPERATIONAL_APP: AppId = AppId(RawId::new(Time::from_micros(0), 0, 0));
+/// What people see where it is told of: in the audit log.
+const OPERATIONAL_NAME: &str = "operational webhooks";
+
+/// That application, as it is made with the first endpoint of an operator.
+pub fn operational_app(at: Time) -> App {
+    App {
+        id: OPERATIONAL_APP,
+        uid: None,
+        name: OPERATIONAL_NAME.to_owned(),
+        throttle_rate: None,
+        metadata: BTreeMap::new(),
+        extra: "{}".to_owned(),
+        created_at: at,
+        updated_at: at,
+        deleted_at: None,
+        revision: 0,
+    }
+}
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,6 +127,31 @@ impl Operational {
             }
         };
         composite(&[self.event_type(), &endpoint, &which])
+    }
+
+    /// The message that tells it to the operators' endpoints; none about those endpoints themselves, since each would call for the next.
+    pub fn draft(&self, now: Time) -> Option<Draft> {
+        let payload = json!({
+            "type": self.event_type(),
+            "timestamp": time_text(self.at),
+            "data": self.data(),
+        });
+        let draft = Draft {
+            app: OPERATIONAL_APP,
+            event_type: self.event_type().to_owned(),
+            payload: Bytes::from(payload.to_string()),
+            content_type: None,
+            about: About {
+                event_id: Some(self.key()),
+                ..About::default()
+            },
+            keep: KEEP_DEFAULT,
+            // Its key is its own: nothing has to be drawn.
+            drawn: [0; 16],
+            at: now,
+            by: "~hapax".into(),
+        };
+        (self.app != OPERATIONAL_APP).then_some(draft)
     }
 
     /// What the event says, beside its type and time.

@@ -20,6 +20,7 @@ use tokio::sync::mpsc;
 use super::catalog::Catalog;
 use super::endpoint::{self, Surroundings};
 use super::extra::{self, EventTypeExtra};
+use super::health::Patience;
 use super::operational::Operational;
 use crate::clock;
 use crate::dispatch::directory::{Directory, Found, Settled};
@@ -36,6 +37,8 @@ pub struct Settings {
     pub rules: Arc<Rules>,
     /// The schedule of deliveries that have no other.
     pub retry: Arc<Schedule>,
+    /// How long an endpoint may fail.
+    pub patience: Patience,
 }
 
 /// All applications, endpoints and types of events.

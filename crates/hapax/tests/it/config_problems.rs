@@ -148,6 +148,11 @@ const SERVER: &[(&str, &str)] = &[
     ),
     ("[outbox]\nallow_ports = [\"25\"]", "H0103 2:16"),
     (
+        "[outbox]\ndisable_after = \"0s\"",
+        "H0135 2:17 a `disable_after` of 0s is out of range",
+    ),
+    ("[outbox]\ndisable_after = \"soon\"", "H0104 2:17"),
+    (
         "[portal]\ncolour = \"teal\"",
         "H0141 2:10 `teal` is not a colour | write # and six hexadecimal digits",
     ),

@@ -9,11 +9,15 @@ use std::time::Duration;
 
 use serde_json::json;
 use sink::{Seen, Sink, TOO_LONG};
-use svix::api::{MessageCreateOptions, MessageGetOptions, MessageListOptions, Svix, SvixOptions};
+use svix::api::{
+    MessageCreateOptions, MessageGetOptions, MessageListOptions, MessagePollerConsumerPollOptions, Svix,
+    SvixOptions,
+};
 use svix::error::Error;
 use svix::models::{
-    AppPortalAccessIn, ApplicationIn, ApplicationPatch, EndpointHeadersIn, EndpointIn,
-    EndpointSecretRotateIn, EventTypeIn, MessageIn, MessageStatus, RecoverIn,
+    AppPortalAccessIn, AppUsageStatsIn, ApplicationIn, ApplicationPatch, EndpointHeadersIn,
+    EndpointIn, EndpointSecretRotateIn, EventTypeIn, MessageIn, MessageStatus,
+    OperationalWebhookEndpointIn, PollingEndpointConsumerSeekIn, RecoverIn,
 };
 use svix::webhooks::Webhook;
 
@@ -238,6 +242,43 @@ async fn rotation(svix: &Svix, app: &str, endpoint: &str, event_type: &str, sink
     said("rotation: old and new verify during the overlap");
 }
 
+async fn asks(svix: &Svix, app: &str, endpoint: &str) {
+    let message = svix.message();
+    let poller = message.poller();
+    let names = || (app.to_owned(), endpoint.to_owned(), "worker".to_owned());
+    let poll = async |iterator: Option<String>| {
+        let (app, endpoint, worker) = names();
+        let options = MessagePollerConsumerPollOptions {
+            iterator,
+            ..Default::default()
+        };
+        let page = poller.consumer_poll(app, endpoint, worker, Some(options));
+        page.await.expect("a page")
+    };
+    let page = poll(None).await;
+    assert!(!page.data.is_empty());
+    assert_eq!(poll(None).await.data.len(), page.data.len());
+    assert!(poll(Some(page.iterator)).await.data.is_empty());
+    let since = clock::now() - chrono::TimeDelta::days(1);
+    let (app_id, endpoint, worker) = names();
+    let back = PollingEndpointConsumerSeekIn::new(since);
+    let sought = poller.consumer_seek(app_id, endpoint, worker, back, None);
+    sought.await.expect("sought");
+    assert_eq!(poll(None).await.data.len(), page.data.len());
+    let mut usage = AppUsageStatsIn::new(since, clock::now());
+    usage.app_ids = Some(vec![app.to_owned()]);
+    let task = svix.statistics().aggregate_app_stats(usage, None).await;
+    assert!(task.expect("a task").unresolved_app_ids.is_empty());
+    let types = svix.statistics().aggregate_event_types().await;
+    types.expect("a task");
+    let operators = OperationalWebhookEndpointIn::new("http://127.0.0.1:9/".to_owned());
+    let webhooks = svix.operational_webhook();
+    let api = webhooks.endpoint();
+    let made = api.create(operators, None).await.expect("made");
+    api.delete(made.id).await.expect("gone");
+    said("consumers of a poller, statistics, operational webhooks");
+}
+
 async fn rest(svix: &Svix, app: &str, endpoint: &str) {
     let since = clock::now() - chrono::TimeDelta::minutes(1);
     let recover = RecoverIn::new(since);
@@ -291,6 +332,7 @@ async fn main() {
     let message = messages(&svix, &app, &endpoint, &event_type, &sink).await;
     attempts(&svix, &app, &endpoint, &message, &sink).await;
     rotation(&svix, &app, &endpoint, &event_type, &sink).await;
+    asks(&svix, &app, &endpoint).await;
     rest(&svix, &app, &endpoint).await;
     said("all well");
 }

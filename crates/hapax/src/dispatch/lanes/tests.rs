@@ -278,3 +278,55 @@ fn what_is_not_ours_is_given_back() {
     assert!(lanes.shard_is_idle(0));
     assert_eq!(lanes.next_look(now), None);
 }
+
+/// However many lanes have something to do, what is in memory stays within its bound; and every lane has its turn.
+#[test]
+fn what_is_held_is_bounded_whatever_the_number_of_lanes() {
+    let now = crate::clock::tick();
+    for (many, concurrency) in [(1_300, 64), (20_000, 4)] {
+        let ours = |_: &str| Standing::Ours(caps(concurrency));
+        let mut lanes = Lanes::new(64);
+        let names = (0..many).map(|number| format!("lane {number}").into());
+        let names: Vec<Arc<str>> = names.collect();
+        for name in &names {
+            lanes.hear(name, caps(concurrency), now, now);
+            if lanes.promise(name, caps(concurrency), now) {
+                lanes.fill(name, job(name, now), now);
+            }
+        }
+        let mut served: HashSet<Arc<str>> = HashSet::new();
+        let mut under_way: VecDeque<Arc<str>> = VecDeque::new();
+        for _ in 0..4_000 {
+            let todo = lanes.todo(now, ours);
+            assert!(lanes.held() <= CLAIMS_MAX, "{} with {many}", lanes.held());
+            claim_all(&mut lanes, &todo, now);
+            under_way.extend(todo.start.into_iter().map(|(name, _)| name));
+            for name in under_way.drain(..under_way.len().min(64)) {
+                lanes.came_back(&name, OK, now, 0.0);
+                lanes.finished(&name, Finished::Settled, now);
+                served.insert(name);
+            }
+            if served.len() == names.len() {
+                break;
+            }
+        }
+        assert_eq!(served.len(), names.len(), "every lane has its turn");
+        let counted: u32 = lanes.lanes.values().map(Lane::in_memory).sum();
+        assert_eq!(lanes.held(), counted);
+    }
+}
+
+/// One that is given up or forgotten leaves nothing in the count.
+#[test]
+fn what_is_let_go_is_not_counted() {
+    let now = crate::clock::tick();
+    let lane: Arc<str> = "lane".into();
+    let mut lanes = Lanes::new(1);
+    assert!(lanes.promise(&lane, caps(1), now));
+    assert!(lanes.promise(&lane, caps(1), now));
+    lanes.unpromise(&lane, now);
+    lanes.fill(&lane, job(&lane, now), now);
+    assert_eq!(lanes.held(), 1);
+    let todo = lanes.todo(now, |_| Standing::NotOurs);
+    assert_eq!((todo.stranded.len(), lanes.held()), (1, 0));
+}

@@ -134,7 +134,10 @@ pub struct Parts {
 
 /// All routes but the inbox's. Each is registered with its description: see [`describe`].
 pub fn router(api: Api) -> Router {
-    let (guarded, described) = ledger().merge(admins()).split_for_parts();
+    let (guarded, described) = ledger()
+        .merge(outbox::secrets_of_all())
+        .merge(admins())
+        .split_for_parts();
     let guarded = guarded
         .merge(outbox::unsupported::of_all())
         .fallback(nothing_here)

@@ -49,7 +49,15 @@ fn only_what_is_new_is_said() {
     let ill = endpoint(Standing::Enabled, Some(START));
     let later = START + Span::from_hours(1);
     let turned = |failing_since| Verdict::Turned { failing_since };
-    let judge = |endpoint, status| judge(endpoint, answered(status), NOTHING, later);
+    let judge = |endpoint, status| {
+        judge(
+            endpoint,
+            answered(status),
+            NOTHING,
+            Patience::default(),
+            later,
+        )
+    };
     assert_eq!(judge(&well, 200), Verdict::AsBefore);
     assert_eq!(judge(&well, 500), Verdict::Failed);
     assert_eq!(judge(&well, 404), Verdict::Failed);
@@ -68,14 +76,15 @@ fn failures_are_written_down_when_they_last() {
         failed_at: Some(START),
         ..NOTHING
     };
-    let judge = |status, after| judge(&well, answered(status), failed, START + after);
+    let patience = Patience::default();
+    let judge = |status, after| judge(&well, answered(status), failed, patience, START + after);
     let soon = Span::from_secs(59);
     assert_eq!(judge(500, soon), Verdict::AsBefore);
     assert_eq!(judge(200, soon), Verdict::WellAgain);
     let turned = Verdict::Turned {
         failing_since: Some(START),
     };
-    assert_eq!(judge(500, FAILING_AFTER), turned);
+    assert_eq!(judge(500, patience.failing_after), turned);
 }
 
 #[test]
@@ -90,7 +99,8 @@ fn what_is_our_doing_is_not_held_against_it() {
             why: Lost::LostLease,
         },
     ] {
-        assert_eq!(judge(&well, outcome, NOTHING, START), Verdict::AsBefore);
+        let judged = judge(&well, outcome, NOTHING, Patience::default(), START);
+        assert_eq!(judged, Verdict::AsBefore);
     }
 }
 
@@ -99,12 +109,15 @@ fn what_is_our_doing_is_not_held_against_it() {
 fn a_warning_comes_before_the_end() {
     let ill = endpoint(Standing::Enabled, Some(START));
     let disable = Verdict::Disable(Standing::Failed);
+    let patience = Patience::default();
+    let (warned, end) = (patience.warned_after, patience.disabled_after);
+    assert_eq!((warned, end), (Span::from_days(4), Span::from_days(5)));
     let table = [
         (Span::from_days(3), None, Verdict::AsBefore),
-        (WARNED_AFTER, None, Verdict::Warn),
+        (warned, None, Verdict::Warn),
         (Span::from_days(9), None, Verdict::Warn),
-        (Span::from_hours(119), Some(WARNED_AFTER), Verdict::AsBefore),
-        (DISABLED_AFTER, Some(WARNED_AFTER), disable),
+        (Span::from_hours(119), Some(warned), Verdict::AsBefore),
+        (end, Some(warned), disable),
         (
             Span::from_days(9),
             Some(Span::from_days(9)),
@@ -121,7 +134,20 @@ fn a_warning_comes_before_the_end() {
             warned_at: warned.map(|span| START + span),
             ..NOTHING
         };
-        let judged = judge(&ill, answered(503), known, START + passed);
+        let judged = judge(&ill, answered(503), known, patience, START + passed);
         assert_eq!(judged, verdict, "after {passed}, warned {warned:?}");
     }
+}
+
+/// However short the time, a warning comes a while before its end.
+#[test]
+fn a_short_patience_has_the_same_steps() {
+    let patience = Patience::new(Span::from_secs(10));
+    let expected = Patience {
+        disabled_after: Span::from_secs(10),
+        warned_after: Span::from_secs(8),
+        warned_before: Span::from_secs(2),
+        failing_after: Span::from_secs(2),
+    };
+    assert_eq!(patience, expected);
 }

@@ -3,7 +3,7 @@
 use hapax::alert::Announcer;
 use hapax::dispatch::Targets;
 use hapax::outbox::extra::AppExtra;
-use hapax::outbox::health::{DISABLED_AFTER, FAILING_AFTER, WARNED_AFTER};
+use hapax::outbox::health::Patience;
 use hapax::outbox::operational::What;
 use hapax::{clock, operate::ids};
 use hapax_ledger::effect::EffectState;
@@ -32,6 +32,7 @@ async fn five_days_of_failures_are_the_end() {
         .endpoint(app, "http://127.0.0.1:9/", Wish::default())
         .await;
     let start = clock::now();
+    let patience = Patience::default();
     let note = |status, after: Span| scene.registry.note(id, answered(status), start + after);
     let made = scene.known(id).revision;
     note(200, Span::ZERO).await;
@@ -43,7 +44,7 @@ async fn five_days_of_failures_are_the_end() {
     assert_eq!(scene.known(id).revision, made, "now well, now ill");
     note(500, Span::ZERO).await;
     assert_eq!(scene.known(id).failing_since, None, "it may pass");
-    note(500, FAILING_AFTER).await;
+    note(500, patience.failing_after).await;
     assert_eq!(scene.known(id).failing_since, Some(start));
     let failing = scene.known(id).revision;
     for hour in 1..90 {
@@ -54,13 +55,13 @@ async fn five_days_of_failures_are_the_end() {
     assert_eq!(scene.known(id).failing_since, None);
     let again = Span::from_hours(92);
     note(500, again).await;
-    note(500, again + FAILING_AFTER).await;
-    note(500, again + WARNED_AFTER).await;
-    note(500, again + WARNED_AFTER).await;
+    note(500, again + patience.failing_after).await;
+    note(500, again + patience.warned_after).await;
+    note(500, again + patience.warned_after).await;
     assert_eq!(scene.known(id).standing, Standing::Enabled);
     let told = scene.hear().await;
     assert_eq!(told.event_type(), "endpoint.disabling");
-    note(500, again + DISABLED_AFTER).await;
+    note(500, again + patience.disabled_after).await;
     assert_eq!(scene.known(id).standing, Standing::Failed);
     let told = scene.hear().await;
     let what = What::Disabled {
@@ -69,7 +70,7 @@ async fn five_days_of_failures_are_the_end() {
     };
     assert_eq!(told.what, what);
     assert_eq!(told.data()["trigger"], "failed");
-    note(500, again + DISABLED_AFTER + Span::from_days(1)).await;
+    note(500, again + patience.disabled_after + Span::from_days(1)).await;
     assert!(scene.told.lock().await.try_recv().is_err(), "told once");
     scene.end().await;
 }
@@ -119,7 +120,7 @@ async fn operators_are_told_where_alerts_go() {
     let config = good(&format!("[alerts]\nurl = \"{}\"\n", operators.url("/told")));
     let dispatcher = scene.publisher.dispatcher.clone();
     dispatcher.reload(Targets::new(&config.sent(), &[], scene.store.shards()));
-    let announcer = Announcer::new(scene.store.clone(), dispatcher, config.alerts);
+    let announcer = Announcer::new(scene.publisher.clone(), config.alerts);
     let app = scene.app(&AppExtra::default()).await;
     let id = scene.endpoint(app, &gone.url("/"), tries(1)).await;
     scene.publish(app, "{}", About::default()).await;

@@ -17,7 +17,7 @@ fn moody(status: &Arc<AtomicU16>) -> World {
 
 /// Waits for a job to end; gives what it says.
 #[track_caller]
-fn finished(scene: &Scene, task: &Value) -> Value {
+pub(super) fn finished(scene: &Scene, task: &Value) -> Value {
     let id = task["id"].as_str().expect("an id");
     let path = format!("/background-task/{id}");
     until(TOO_LONG, "the job ends", || {

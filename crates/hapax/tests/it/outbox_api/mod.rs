@@ -4,8 +4,12 @@
 //! - [`messages`]: what is published once, and refused
 //! - [`again`]: attempts, dead letters, sending again, jobs
 //! - [`crash`]: `kill -9` while the deliveries of a message are made
+//! - [`failing`]: an endpoint that fails until it is disabled
+//! - [`operators`]: endpoints of operators
+//! - [`polling`]: consumers that ask
 //! - [`settings`]: schedules, envelopes, endpoints that are gone
 //! - [`signing`]: keys that are changed, and public ones
+//! - [`usage`]: what was sent for each application
 //! - [`scopes`]: tokens of one application
 //!
 //! [`scene`] is a server whose endpoints may be on this machine. The same flows are driven by the SDKs: see `tests/sdk`.
@@ -13,8 +17,12 @@
 mod again;
 mod catalogue;
 mod crash;
+mod failing;
 mod messages;
+mod operators;
+mod polling;
 mod scene;
 mod scopes;
 mod settings;
 mod signing;
+mod usage;

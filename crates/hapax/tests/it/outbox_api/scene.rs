@@ -31,7 +31,12 @@ pub(super) fn on_each_store(test: fn(Scene)) {
 
 impl Scene {
     pub(super) fn new(store: &str) -> Scene {
-        let mut site = Site::with(store, CONFIG);
+        Scene::with(store, "")
+    }
+
+    /// With more about the outbox in its config.
+    pub(super) fn with(store: &str, outbox: &str) -> Scene {
+        let mut site = Site::with(store, &format!("{CONFIG}{outbox}"));
         site.set("HAPAX_VAULT_KEY", VAULT_KEY);
         Scene {
             server: site.start(),

@@ -254,15 +254,23 @@ queries! {
         #[param(schema_with = value::limit)]
         limit: Option<u32>,
         /// The `iterator` of the answer before.
-        #[param(schema_with = own::message_id)]
         iterator: Option<String>,
         /// Of this type.
         event_type: Option<String>,
         /// In this channel.
         channel: Option<String>,
-        /// Accepted at or after this time.
+        /// Accepted, or to be sent, at or after this time.
         #[param(schema_with = value::time)]
         after: Option<String>,
+    }
+
+    /// How many messages, and what was read.
+    ConsumerPollQuery {
+        /// Rows of a page; at most 50 are given.
+        #[param(schema_with = value::limit)]
+        limit: Option<u32>,
+        /// The `iterator` of an answer: all before it is read, and does not come again.
+        iterator: Option<String>,
     }
 
     /// Which jobs.

@@ -388,6 +388,25 @@ bodies! {
 }
 
 bodies! {
+    /// Where a consumer goes on.
+    SeekRequest {
+        /// With messages that were accepted, or to be sent, at or after this time.
+        #[schema(schema_with = value::time)]
+        after: String,
+    }
+
+    /// What is counted.
+    UsageRequest {
+        /// Attempts at or after this time; counts are by the hour.
+        #[schema(schema_with = value::time)]
+        since: String,
+        /// Attempts before this time.
+        #[schema(schema_with = value::time)]
+        until: String,
+        /// For these applications, by id or uid; none: for all.
+        app_ids: Option<Vec<String>>,
+    }
+
     /// From when to when.
     SinceRequest {
         /// Messages that were accepted at or after this time.

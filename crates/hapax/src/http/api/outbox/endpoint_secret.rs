@@ -51,7 +51,7 @@ const SENSITIVE: [&str; 10] = [
 /// The key that consumers verify with.
 #[derive(Serialize, ToSchema)]
 #[schema(as = EndpointSecret)]
-struct SecretBody {
+pub(super) struct SecretBody {
     /// `whsec_...`; of a key pair the public half, `whpk_...`.
     key: String,
 }
@@ -59,7 +59,7 @@ struct SecretBody {
 /// Headers that go along.
 #[derive(Serialize, ToSchema)]
 #[schema(as = EndpointHeaders)]
-struct HeadersBody {
+pub(super) struct HeadersBody {
     /// Those that can be shown.
     headers: BTreeMap<String, String>,
     /// Names of those that cannot.

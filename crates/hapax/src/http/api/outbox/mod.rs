@@ -4,8 +4,9 @@
 //!   `page`: how it is listed
 //! - [`message`]: what is published; `message_body`, `message_query`: how it is described and found
 //! - [`attempt`], [`delivery`]: what became of it; `status`: in which words; sending again
-//! - [`stats`], [`task`], [`poller`], [`example`], [`import`], [`portal`], [`health`]: as they are called; `unsupported`: what is
+//! - [`stats`], [`usage`], [`task`], [`poller`], [`example`], [`import`], [`portal`], [`health`]: as they are called; `unsupported`: what is
 //!   refused
+//! - [`operational`]: endpoints of operators
 //! - [`jwks`]: public keys, open to everybody
 //! - `words`: what names and numbers have to be like; `halt`: answers that end a request early
 //!
@@ -29,6 +30,7 @@ pub mod jwks;
 pub mod message;
 pub(in crate::http::api) mod message_body;
 mod message_query;
+pub mod operational;
 mod page;
 pub mod poller;
 pub mod portal;
@@ -36,6 +38,7 @@ pub mod stats;
 pub(in crate::http::api) mod status;
 pub mod task;
 pub(in crate::http::api) mod unsupported;
+pub mod usage;
 pub(in crate::http::api) mod words;
 
 use axum::middleware;
@@ -80,7 +83,9 @@ pub(super) fn of_app() -> OpenApiRouter<Api> {
         .routes(routes!(task::replay_missing))
         .routes(routes!(task::bulk_replay))
         .routes(routes!(example::send))
-        .routes(routes!(poller::poll));
+        .routes(routes!(poller::poll))
+        .routes(routes!(poller::consumer_poll))
+        .routes(routes!(poller::consumer_seek));
     document::guard(router.get_openapi_mut(), auth::least, Scope::OneApp);
     router
 }
@@ -144,6 +149,25 @@ pub(super) fn of_all() -> OpenApiRouter<Api> {
     OpenApiRouter::new()
         .routes(routes!(app::list, app::create))
         .routes(routes!(import::openapi))
+        .routes(routes!(usage::apps))
+        .routes(routes!(usage::event_types))
         .routes(routes!(task::list))
         .routes(routes!(task::show))
+        .routes(routes!(operational::list, operational::create))
+        .routes(routes!(
+            operational::show,
+            operational::replace,
+            operational::delete
+        ))
+        .routes(routes!(operational::rotate))
+        .routes(routes!(operational::headers, operational::put_headers))
+}
+
+/// The same about keys: looking is not enough.
+pub(super) fn secrets_of_all() -> OpenApiRouter<Api> {
+    let mut router = OpenApiRouter::new()
+        .routes(routes!(operational::secret))
+        .route_layer(middleware::from_fn(auth::operators_only));
+    document::guard(router.get_openapi_mut(), |_| Role::Operator, Scope::All);
+    router
 }

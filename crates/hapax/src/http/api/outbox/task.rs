@@ -4,7 +4,9 @@ use axum::extract::{Path, RawQuery, State};
 use axum::response::IntoResponse;
 use hapax_ledger::effect::EffectState;
 use hapax_ledger::id::{AppId, EndpointId, ReplayId};
-use hapax_store::nouns::{Changed, EventFilter, Replay, ReplayProgress, ReplayState, app_source};
+use hapax_store::nouns::{
+    Authority, Changed, EventFilter, Replay, ReplayProgress, ReplayState, app_source,
+};
 use http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -28,13 +30,13 @@ use crate::operate::ids;
 use crate::operate::task::{Kind, Task};
 
 /// Background tasks of one application at a time: its consumers start them too, and they wait for each other's turn.
-const RUNNING_MAX: usize = 8;
+pub(super) const RUNNING_MAX: usize = 8;
 
 /// A job as users see it.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = BackgroundTask)]
-struct TaskBody {
+pub(super) struct TaskBody {
     #[schema(schema_with = value::replay_id)]
     id: String,
     #[schema(schema_with = value_outbox::task_status)]
@@ -48,7 +50,7 @@ struct TaskBody {
     updated_at: String,
 }
 
-fn to_body(replay: &Replay, task: &Task) -> TaskBody {
+pub(super) fn to_body(replay: &Replay, task: &Task) -> TaskBody {
     let progress = &replay.progress;
     TaskBody {
         id: replay.id.to_string(),
@@ -58,12 +60,15 @@ fn to_body(replay: &Replay, task: &Task) -> TaskBody {
             ReplayState::Cancelled => "failed",
         },
         task: task.task.word(),
-        data: serde_json::json!({
-            task.task.counted(): progress.done,
-            "messagesSeen": progress.total,
-            "messagesSkipped": progress.skipped,
-            "messagesRefused": progress.blocked + progress.failed,
-        }),
+        data: match task.task.finds() {
+            Some(_) => serde_json::json!({ task.task.counted(): progress.done }),
+            None => serde_json::json!({
+                task.task.counted(): progress.done,
+                "messagesSeen": progress.total,
+                "messagesSkipped": progress.skipped,
+                "messagesRefused": progress.blocked + progress.failed,
+            }),
+        },
         updated_at: time_text(replay.created_at),
     }
 }
@@ -141,6 +146,7 @@ fn blank(kind: Kind, app: AppId, endpoint: Option<EndpointId>) -> Task {
     Task {
         task: kind,
         app: app.to_string(),
+        apps: Vec::new(),
         endpoint: endpoint.map(|endpoint| endpoint.to_string()),
         event_types: Vec::new(),
         channel: None,
@@ -206,10 +212,21 @@ async fn start(api: &Api, posted: &Posted, app: AppId, task: Task, filter: Event
     let body = to_body(&replay, &task);
     let said = serde_json::to_string(&body).unwrap_or_default();
     let by = posted.authority(replay.reason.clone());
+    keep(api, replay, by, said, &body).await
+}
+
+/// Keeps a job that begins, and says so.
+pub(super) async fn keep(
+    api: &Api,
+    replay: Replay,
+    by: Authority,
+    said: String,
+    body: &impl Serialize,
+) -> Outcome {
     Ok(match api.store.start_replay(replay, by, said).await? {
         Changed::Done => {
             api.replays.hear();
-            answer::json(StatusCode::ACCEPTED, &body)
+            answer::json(StatusCode::ACCEPTED, body)
         }
         Changed::Before(before) => posted::before(before, StatusCode::ACCEPTED),
         Changed::NotFound | Changed::NameTaken => return Err(answer::NOT_FOUND.into()),
@@ -289,5 +306,12 @@ pub async fn show(State(api): State<Api>, Path(id): Path<String>) -> impl IntoRe
     let id = id.parse::<ReplayId>().map_err(|_| nothing())?;
     let replay = api.store.replay(id).await?.ok_or_else(nothing)?;
     let task = Task::of(&replay).ok_or_else(nothing)?;
-    Outcome::Ok(answer::json(StatusCode::OK, &to_body(&replay, &task)))
+    let mut body = to_body(&replay, &task);
+    if let Some(what) = task.task.finds()
+        && replay.state == ReplayState::Completed
+    {
+        let found = api.store.found(id).await?.unwrap_or_default();
+        body.data[what] = serde_json::from_str(&found).unwrap_or_default();
+    }
+    Outcome::Ok(answer::json(StatusCode::OK, &body))
 }

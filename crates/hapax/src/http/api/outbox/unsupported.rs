@@ -8,7 +8,7 @@ use crate::http::answer::{self, problem};
 use crate::http::api::Api;
 
 /// Paths under an application.
-const OF_APP: [&str; 12] = [
+const OF_APP: [&str; 10] = [
     "/app/{app_id}/integration",
     "/app/{app_id}/integration/{*rest}",
     "/app/{app_id}/autoconfig",
@@ -19,12 +19,10 @@ const OF_APP: [&str; 12] = [
     "/app/{app_id}/endpoint/{endpoint_id}/transformation/{*rest}",
     "/app/{app_id}/msg/bulk-expunge",
     "/app/{app_id}/msg/{msg_id}/attempt/{attempt_id}/content",
-    "/app/{app_id}/poller/{sink_id}/consumer/{consumer_id}",
-    "/app/{app_id}/poller/{sink_id}/consumer/{consumer_id}/seek",
 ];
 
 /// Paths about everything.
-const OF_ALL: [&str; 14] = [
+const OF_ALL: [&str; 10] = [
     "/auth/stream-portal-access/{stream_id}",
     "/auth/stream-logout",
     "/auth/stream/{*rest}",
@@ -32,12 +30,8 @@ const OF_ALL: [&str; 14] = [
     "/connector/{*rest}",
     "/environment/{*rest}",
     "/ingest/{*rest}",
-    "/operational-webhook",
-    "/operational-webhook/{*rest}",
     "/stream",
     "/stream/{*rest}",
-    "/stats/usage/app",
-    "/stats/usage/event-types",
     "/svix-play/{*rest}",
 ];
 

@@ -1,0 +1,150 @@
+//! Endpoints of operators: made like others, out of the way of others, and told what happens.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::scene::{Scene, message, on_each_store};
+use crate::support::clock::{TOO_LONG, until};
+use crate::support::world::{Act, Seen, World};
+
+const PATH: &str = "/operational-webhook/endpoint";
+
+#[track_caller]
+fn operators_endpoint(scene: &Scene, world: &World, more: Value) -> Value {
+    let mut body = json!({"url": world.url("/operators"), "uid": "ops"});
+    let fields = body.as_object_mut().expect("an object");
+    fields.extend(more.as_object().expect("an object").clone());
+    scene.told(201, "POST", PATH, &body)
+}
+
+fn verifies(seen: &Seen, secret: &str) -> bool {
+    use aws_lc_rs::hmac::{HMAC_SHA256, Key, verify};
+    let header = |name: &str| seen.headers[name].as_str();
+    let mut signed = format!("{}.{}.", header("webhook-id"), header("webhook-timestamp"));
+    signed.push_str(std::str::from_utf8(&seen.body).expect("text"));
+    let key = secret.strip_prefix("whsec_").expect("a secret");
+    let key = Key::new(HMAC_SHA256, &STANDARD.decode(key).expect("base64"));
+    header("webhook-signature").split(' ').any(|signature| {
+        let signature = signature.strip_prefix("v1,").expect("a signature");
+        let signature = STANDARD.decode(signature).expect("base64");
+        verify(&key, signed.as_bytes(), &signature).is_ok()
+    })
+}
+
+#[test]
+fn operators_endpoints_are_told_what_they_want_to_hear() {
+    on_each_store(|scene| {
+        let (gone, world) = (World::new(|_| Act::Answer(410)), World::well());
+        let secret = "whsec_MDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDA=";
+        let more = json!({"eventTypes": ["endpoint.disabled"], "secret": secret,
+            "headers": {"x-team": "ops"}});
+        operators_endpoint(&scene, &world, more);
+        scene.app("acme");
+        let endpoint = scene.endpoint("acme", "one", &gone, json!({"retrySchedule": [0]}));
+        scene.publish("acme", &message(1));
+        let seen = world.wait_for("the event", |seen| !seen.is_empty());
+        let told: Value = serde_json::from_slice(&seen[0].body).expect("JSON");
+        assert_eq!(told["type"], "endpoint.disabled");
+        assert_eq!(told["data"]["endpointId"], endpoint.as_str());
+        assert_eq!(told["data"]["appUid"], "acme");
+        assert_eq!(seen[0].headers["x-team"], "ops");
+        assert!(verifies(&seen[0], secret));
+        // That the delivery was given up is told as well, to whoever wants to hear it.
+        let rest = json!({"url": world.url("/all"), "uid": "all"});
+        scene.told(201, "POST", PATH, &rest);
+        scene.endpoint("acme", "two", &gone, json!({"retrySchedule": [0]}));
+        scene.publish("acme", &message(2));
+        let all = |seen: &[Seen]| seen.iter().filter(|one| one.target == "/all").count() == 2;
+        let seen = world.wait_for("both events", all);
+        let types = seen.iter().filter(|one| one.target == "/all").map(|one| {
+            let told: Value = serde_json::from_slice(&one.body).expect("JSON");
+            told["type"].as_str().expect("a type").to_owned()
+        });
+        let mut types: Vec<String> = types.collect();
+        types.sort();
+        assert_eq!(types, ["endpoint.disabled", "message.attempt.exhausted"]);
+    });
+}
+
+#[test]
+fn operators_endpoints_are_changed_like_others() {
+    let (scene, world) = (Scene::new(crate::effects::scene::SQLITE), World::well());
+    assert_eq!(scene.listed(PATH, "id"), [""; 0]);
+    let made = operators_endpoint(&scene, &world, json!({}));
+    let id = made["id"].as_str().expect("an id");
+    assert_eq!(scene.listed(PATH, "id"), [id]);
+    let one = format!("{PATH}/ops");
+    assert_eq!(scene.told(200, "GET", &one, &Value::Null)["id"], id);
+    let put = json!({"url": world.url("/other"), "description": "night shift"});
+    let put = scene.told(200, "PUT", &one, &put);
+    assert_eq!(
+        (&put["description"], &put["uid"]),
+        (&json!("night shift"), &json!("ops"))
+    );
+    let key = scene.told(200, "GET", &format!("{one}/secret"), &Value::Null);
+    let next = scene.told(200, "POST", &format!("{one}/secret/rotate"), &json!({}));
+    assert_ne!(key["key"], next["key"]);
+    let headers = json!({"headers": {"x-team": "ops"}});
+    let put = scene.ask("PUT", &format!("{one}/headers"), &headers);
+    assert_eq!(put.status, 204);
+    let told = scene.told(200, "GET", &format!("{one}/headers"), &Value::Null);
+    assert_eq!(told["headers"], headers["headers"]);
+    let made = scene.told(
+        201,
+        "PUT",
+        &format!("{PATH}/second"),
+        &json!({"url": world.url("/")}),
+    );
+    assert_eq!(made["uid"], "second");
+    let private = json!({"url": "http://10.0.0.1/"});
+    let refused = scene.post(PATH, &private);
+    assert!(
+        (400..500).contains(&refused.status),
+        "the gate: {refused:?}"
+    );
+    assert_eq!(scene.ask("DELETE", &one, &Value::Null).status, 204);
+    assert_eq!(scene.get(&one).status, 404);
+}
+
+/// The application that they belong to is nobody else's to see, to change or to publish to.
+#[test]
+fn the_operators_application_is_out_of_reach() {
+    let (scene, world) = (Scene::new(crate::effects::scene::SQLITE), World::well());
+    scene.app("acme");
+    operators_endpoint(&scene, &world, json!({}));
+    assert_eq!(scene.listed("/app", "uid"), ["acme"]);
+    let reserved = hapax::outbox::operational::OPERATIONAL_APP;
+    for (method, path) in [
+        ("GET", format!("/app/{reserved}")),
+        ("DELETE", format!("/app/{reserved}")),
+        ("GET", format!("/app/{reserved}/endpoint")),
+        ("POST", format!("/app/{reserved}/msg")),
+        ("GET", format!("/app/{reserved}/endpoint/ops/secret")),
+        ("POST", format!("/auth/app-portal-access/{reserved}")),
+    ] {
+        let answer = scene.ask(method, &path, &message(1));
+        assert_eq!(answer.status, 404, "{method} {path}");
+    }
+}
+
+/// An operators' endpoint that fails is not told about itself: each telling would call for the next.
+#[test]
+fn operators_are_not_told_about_their_own_endpoints() {
+    let scene = Scene::new(crate::effects::scene::SQLITE);
+    let (gone, world) = (
+        World::new(|_| Act::Answer(410)),
+        World::new(|_| Act::Answer(500)),
+    );
+    operators_endpoint(&scene, &world, json!({"retrySchedule": [0]}));
+    scene.app("acme");
+    scene.endpoint("acme", "one", &gone, json!({"retrySchedule": [0]}));
+    scene.publish("acme", &message(1));
+    world.wait_for("both events", |seen| seen.len() == 2);
+    let dead = until(TOO_LONG, "both are given up", || {
+        let page = scene.told(200, "GET", "/effect?state=dead", &Value::Null);
+        let dead = page["data"].as_array().expect("a list").len();
+        (dead == 3).then_some(dead)
+    });
+    assert_eq!((dead, world.seen().len()), (3, 2));
+}
