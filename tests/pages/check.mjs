@@ -3,6 +3,8 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import { createRequire } from "node:module";
 import { chromium } from "playwright-core";
+import { conflict, guard } from "./decide.mjs";
+import { link, portal } from "./portal.mjs";
 import { URL_, TOKEN, api, listen, send, sink, status, until } from "./world.mjs";
 
 const AXE = fs.readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -13,12 +15,17 @@ const server = await listen(Number(process.env.HAPAX_SINK_PORT));
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
 const complaints = [];
 
-/** Somebody with a window of their own; whatever the console says about errors or the policy is a complaint. */
-const somebody = async (token, options = {}) => {
+/** A window; whatever its console says about errors or the policy is a complaint. */
+const window_ = async (options = {}) => {
   const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, ...options });
   const page = await context.newPage();
   page.on("console", (said) => { if (["error", "warning"].includes(said.type()) && !said.text().includes("status of 4")) complaints.push(`${page.url()}: ${said.text()}`); });
   page.on("pageerror", (error) => complaints.push(`${page.url()}: ${error}`));
+  return page;
+};
+/** Somebody who is logged in. */
+const somebody = async (token, options = {}) => {
+  const page = await window_(options);
   await page.goto(`${URL_}/login`);
   await page.fill("#token", token);
   await page.click("button[type=submit]");
@@ -87,6 +94,20 @@ await until("a live row", async () => {
 await admin.click("#follow");
 step("events show up live");
 
+// Other decisions, and the consumers' side.
+const disputed = await conflict(admin, step);
+const guardKey = await guard(admin, step);
+await admin.goto(`${URL_}/events?keyContains=bulk-3`);
+assert.equal(await admin.locator("tbody tr").count(), 11);
+step("events are found by a text in their key");
+const guest = await window_();
+const portalPaths = await portal(guest, `http://127.0.0.1:${process.env.HAPAX_SINK_PORT}`, step);
+const acme = await api("GET", "/app/acme");
+const [endpoint] = (await api("GET", "/app/acme/endpoint")).data;
+assert.equal((await admin.goto(`${URL_}/no-such-page`)).status(), 404);
+assert.match(await admin.textContent("main"), /nothing here by that name/i);
+step("what is no page says so as a page");
+
 // Roles.
 const viewer = await somebody(await token("viewer"));
 await viewer.goto(`${URL_}/events/${failed}`);
@@ -96,7 +117,8 @@ step("viewers look and do not act");
 
 // What came from outside stays text.
 sink.broken = true;
-const paths = ["/", "/events", "/effects", "/review", "/dead", "/replays", "/sources", "/sources/demo", "/apps", "/guard", "/tokens", "/audit", "/settings", `/events/${failed}`, `/events/${unsure}`];
+const paths = ["/", "/events", "/effects", "/review", "/dead", "/replays", "/sources", "/sources/demo", "/apps", "/guard", "/tokens", "/audit", "/settings", `/events/${failed}`, `/events/${unsure}`, disputed, guardKey, `/apps/${acme.id}`, `/apps/${acme.id}/endpoints/${endpoint.id}`, "/no-such-page"];
+const own = paths.length;
 for (const [at, text] of CORPUS.entries()) {
   const id = await send(`${at}${text}`, `order.${text}`, { id: text, all: CORPUS });
   await api("POST", "/token", { name: `${at}${text}`, role: "viewer", reason: text });
@@ -116,6 +138,8 @@ const shown = async (page, path, name) => {
   assert.ok(!wide, `${path} scrolls sideways`);
   if (SHOTS) await page.screenshot({ path: `${SHOTS}/${name}.png`, fullPage: true });
 };
+/** What a screenshot is called: ids are left out, so that it is the same every time. */
+const named = (path) => path.replace(/\/(evt|app|ep|msg|atmpt|key)_[^/]+/g, "-$1").replaceAll("/", "-").replace(/^-$/, "-overview").slice(1);
 const axe = async (page, path) => {
   const found = await page.evaluate(async (source) => { (0, eval)(source); return (await window.axe.run()).violations; }, AXE);
   const serious = found.filter((one) => ["serious", "critical"].includes(one.impact));
@@ -125,12 +149,19 @@ if (SHOTS) fs.mkdirSync(SHOTS, { recursive: true });
 for (const [name, options] of [["light", { colorScheme: "light" }], ["dark", { colorScheme: "dark" }], ["phone", { colorScheme: "light", viewport: { width: 390, height: 800 } }]]) {
   // axe is brought in from outside, which the pages' policy forbids to everybody else.
   const page = await somebody(TOKEN, { ...options, bypassCSP: true });
-  for (const path of paths.slice(0, 16)) {
-    await shown(page, path, `${path.replaceAll("/", "-").replace(/^-$/, "-overview").slice(1, 24)}-${name}`);
+  for (const path of paths.slice(0, own + 1)) {
+    await shown(page, path, `${named(path)}-${name}`);
     await axe(page, path);
   }
   await page.goto(`${URL_}/login`);
   await axe(page, "/login");
+  const theirs = await window_({ ...options, bypassCSP: true });
+  await theirs.goto(await link("acme"));
+  await theirs.waitForURL("**/portal/endpoints");
+  for (const path of portalPaths) {
+    await shown(theirs, path, `${named(path)}-${name}`);
+    await axe(theirs, path);
+  }
   step(`all pages, ${name}`);
 }
 

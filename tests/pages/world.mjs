@@ -8,9 +8,19 @@ const SECRET = Buffer.from("c2NoZW1hdGhlc2lzLXNhbXBsZS1zZWNyZXQ=", "base64");
 
 /** A sink that refuses while it is `broken`, and hangs up where the path says so. */
 export const sink = { broken: true, seen: [] };
+/** Endpoints of consumers, on the same server: what came, and whether they are well. */
+export const hooks = { broken: false, seen: [] };
+const hook = (request, answer, body) => {
+  const well = !hooks.broken;
+  hooks.seen.push({ path: request.url, headers: request.headers, body, well });
+  answer.writeHead(well ? 200 : 500, { "content-type": "text/plain" });
+  answer.end(well ? "thanks" : "no room");
+};
 export const listen = (port) => new Promise((resolve) => {
   const server = http.createServer((request, answer) => {
-    request.resume().on("end", () => {
+    const chunks = [];
+    request.on("data", (chunk) => chunks.push(chunk)).on("end", () => {
+      if (request.url === "/hooks") { hook(request, answer, Buffer.concat(chunks).toString()); return; }
       sink.seen.push(request.headers["idempotency-key"]);
       if (request.url === "/silent") { request.socket.destroy(); return; }
       answer.writeHead(sink.broken ? 422 : 200, { "content-type": "text/html" });
@@ -31,6 +41,11 @@ export const send = async (id, type, data) => {
   if (!told.eventId) throw new Error(`not accepted: ${JSON.stringify(told)}`);
   return told.eventId;
 };
+
+/** A request through the guard. */
+export const guarded = async (key, path) => fetch(`http://127.0.0.1:${process.env.HAPAX_GUARD_PORT}${path}`, {
+  method: "POST", headers: { "idempotency-key": key, "x-caller": "ada", "content-type": "application/json" }, body: "{}",
+});
 
 export const api = async (method, path, body) => {
   const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };

@@ -15,7 +15,7 @@ use crate::{loopback, workspace};
 
 const PACKAGES: &str = include_str!("../../../tests/pages/package.json");
 /// What stands in `tests/pages` beside it.
-const FILES: [&str; 2] = ["check.mjs", "world.mjs"];
+const FILES: [&str; 4] = ["check.mjs", "decide.mjs", "portal.mjs", "world.mjs"];
 
 /// Runs `cargo xt pages`.
 pub(crate) fn run() -> ExitCode {
@@ -33,18 +33,21 @@ pub(crate) fn all(steps: &mut Steps) {
 
 fn drive(folder: &std::path::Path) -> anyhow::Result<()> {
     let sink = loopback::free_address()?;
-    let site = Site::start(&config(&sink.to_string()))?;
+    let guard = loopback::free_address()?;
+    let site = Site::start(&config(&sink.to_string(), &guard.to_string()))?;
     let mut check = Command::new("node");
     check
         .arg(folder.join("check.mjs"))
         .env("HAPAX_SINK_PORT", sink.port().to_string())
+        .env("HAPAX_GUARD_PORT", guard.port().to_string())
         .env("HAPAX_SHOTS", folder.join("shots"));
     site.point(&mut check);
     site.watch(&mut check)
 }
 
-/// Effects that the check's own sink gets: one that it can break and mend, one of which nobody knows what became.
-fn config(sink: &str) -> String {
+/// Effects that the check's own sink gets: one that it can break and mend, one of which nobody knows what became. A guard in front
+/// of the sink, and consumers' endpoints on this machine.
+fn config(sink: &str, guard: &str) -> String {
     format!(
         r#"
 [[effect]]
@@ -60,6 +63,16 @@ source = "demo"
 types = ["charge.*"]
 url = "http://{sink}/silent"
 repeat = "once"
+retry = ["0s"]
+
+[[guard]]
+name = "payments"
+listen = "{guard}"
+upstream = "http://{sink}"
+principal = "header.x-caller"
+
+[outbox]
+allow_subnets = ["127.0.0.0/8"]
 retry = ["0s"]
 "#
     )

@@ -207,6 +207,8 @@ pub async fn replays_come_back_whole_and_newest_first(store: Subject) {
         event_type: Some("invoice.paid".into()),
         status: Some(EventStatus::Dead),
         key: Some("[\"a\\\"\",\"b\"]".into()),
+        // What is replayed is named by what it is: a text in a key is for looking.
+        key_contains: None,
         entity: Some("in_1".into()),
         since: Some(at(-50)),
         until: Some(at(3)),

@@ -217,7 +217,7 @@ fn new_event(source: &str, sketch: &Sketch, now: Time) -> NewEvent {
     new
 }
 
-const FILTERS: usize = 6;
+const FILTERS: usize = 8;
 
 fn filter(number: usize, now: Time) -> EventFilter {
     let all = EventFilter::default();
@@ -238,6 +238,15 @@ fn filter(number: usize, now: Time) -> EventFilter {
         },
         4 => EventFilter {
             entity: Some("cus_1".into()),
+            ..all
+        },
+        5 => EventFilter {
+            status: Some(EventStatus::Dead),
+            ..all
+        },
+        6 => EventFilter {
+            source: Some(SOURCES[0].into()),
+            key_contains: Some("1".into()),
             ..all
         },
         _ => EventFilter {

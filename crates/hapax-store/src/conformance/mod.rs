@@ -24,6 +24,7 @@ pub mod key_life;
 pub mod keys;
 pub mod lanes;
 pub mod life;
+pub mod lists;
 pub mod messages;
 pub mod operator;
 pub mod order;
@@ -110,6 +111,8 @@ macro_rules! conformance_tests {
             a_clock_that_jumped_back_hides_nothing_from_lists,
             limits_are_kept_within_their_bounds,
             every_filter_narrows_to_what_fits,
+            a_text_in_a_key_is_found_letter_by_letter,
+            what_waits_for_a_person_is_listed_in_pages,
             times_include_their_beginning_and_exclude_their_end,
             a_filtered_list_goes_on_after_its_pages,
         );

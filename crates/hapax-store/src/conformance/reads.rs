@@ -176,6 +176,14 @@ pub async fn every_filter_narrows_to_what_fits(store: Subject) {
         source: Some("b".into()),
         ..key("k0")
     };
+    let text = |text: &str| EventFilter {
+        key_contains: Some(text.into()),
+        ..all()
+    };
+    let text_too = EventFilter {
+        status: Some(EventStatus::NeedsReview),
+        ..text("4")
+    };
     let table: Vec<(EventFilter, Vec<EventId>)> = vec![
         (all(), vec![waiting, about, untyped, other_source, plain]),
         (source("a"), vec![waiting, about, untyped, plain]),
@@ -189,6 +197,12 @@ pub async fn every_filter_narrows_to_what_fits(store: Subject) {
         (key("k0"), vec![other_source, plain]),
         (both, vec![other_source]),
         (key("k"), vec![]),
+        (text("0"), vec![other_source, plain]),
+        (text("k3"), vec![about]),
+        (text("3k"), vec![]),
+        (text("K3"), vec![]),
+        (text(""), vec![waiting, about, untyped, other_source, plain]),
+        (text_too, vec![waiting]),
         (entity("cus_1"), vec![about]),
     ];
     for (filter, expected) in table {
@@ -203,6 +217,63 @@ pub async fn every_filter_narrows_to_what_fits(store: Subject) {
             "{filter:?}"
         );
     }
+}
+
+/// A text in a key is that text and nothing else: no pattern, no other letters, whatever a store makes of them.
+pub async fn a_text_in_a_key_is_found_letter_by_letter(store: Subject) {
+    let mut ids = Vec::new();
+    for (n, key) in (0..).zip([
+        "in_100%_x",
+        "in_1000_x",
+        "nul\0byte",
+        "nul\u{1a}byte",
+        "Grüße",
+    ]) {
+        ids.push(accept(&store, at(n), key, "A").await.event);
+    }
+    let table: [(&str, &[usize]); 9] = [
+        ("100%", &[0]),
+        ("0_x", &[1]),
+        ("_1", &[0, 1]),
+        (".*", &[]),
+        ("\0b", &[2]),
+        ("\u{1a}", &[3]),
+        ("0b", &[]),
+        ("1b", &[]),
+        ("üß", &[4]),
+    ];
+    for (text, expected) in table {
+        let filter = EventFilter {
+            key_contains: Some(text.into()),
+            ..EventFilter::default()
+        };
+        let expected: Vec<EventId> = expected.iter().rev().map(|at| ids[*at]).collect();
+        let (rows, _) = page(&store, &filter, PageFrom::Newest, 10).await;
+        assert_eq!(rows, expected, "{text:?}");
+    }
+}
+
+/// What was given up or waits for a person is listed page by page like all else.
+pub async fn what_waits_for_a_person_is_listed_in_pages(store: Subject) {
+    let mut wanted = Vec::new();
+    for n in 0..12 {
+        let mut new = event("a", &format!("k{n}"), "A");
+        new.review = (n % 3 == 0).then(review);
+        let id = accept_one(&store, "a", at(n), new).await.event;
+        if n % 3 == 0 {
+            wanted.insert(0, id);
+        }
+    }
+    let filter = EventFilter {
+        status: Some(EventStatus::NeedsReview),
+        ..EventFilter::default()
+    };
+    let (first, next) = page(&store, &filter, PageFrom::Newest, 3).await;
+    assert_eq!((&first[..], next), (&wanted[..3], Some(wanted[2])));
+    let (rest, next) = page(&store, &filter, PageFrom::OlderThan(wanted[2]), 3).await;
+    assert_eq!((&rest[..], next), (&wanted[3..], None));
+    let (back, _) = page(&store, &filter, PageFrom::NewerThan(wanted[3]), 2).await;
+    assert_eq!(&back[..], &wanted[1..3]);
 }
 
 /// To the microsecond, though ids only know milliseconds.

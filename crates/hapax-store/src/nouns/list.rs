@@ -20,6 +20,8 @@ pub struct EventFilter {
     pub status: Option<EventStatus>,
     /// With exactly this key.
     pub key: Option<String>,
+    /// With this text somewhere in the key, letter by letter.
+    pub key_contains: Option<String>,
     /// About this object.
     pub entity: Option<String>,
     /// Received at or after.
@@ -39,8 +41,26 @@ impl EventFilter {
             && is(self.status.as_ref(), Some(&event.status))
             && is(self.key.as_deref(), Some(&*event.key))
             && is(self.entity.as_deref(), event.entity.as_deref())
+            && self.finds(&event.key)
             && self.since.is_none_or(|since| event.received_at >= since)
             && self.until.is_none_or(|until| event.received_at < until)
+    }
+
+    /// Is the wanted text in the key?
+    fn finds(&self, key: &str) -> bool {
+        let wanted = self.key_contains.as_deref();
+        wanted.is_none_or(|text| key.contains(text))
+    }
+
+    /// The status that is wanted, if few events stand there, whatever has been done: stores find those by an index.
+    pub(crate) fn few(&self) -> Option<EventStatus> {
+        self.status.filter(|status| match status {
+            EventStatus::Dead | EventStatus::NeedsReview => true,
+            EventStatus::Completed
+            | EventStatus::Stale
+            | EventStatus::Pending
+            | EventStatus::InProgress => false,
+        })
     }
 }
 

@@ -83,6 +83,8 @@ mod outbox;
 mod own;
 mod pipeline;
 mod plan;
+#[cfg(all(test, feature = "conformance"))]
+mod plans;
 mod poll;
 mod poll_consumer;
 mod poll_turn;

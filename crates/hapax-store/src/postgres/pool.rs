@@ -415,6 +415,8 @@ impl Taken {
     }
 
     async fn run(&self, sql: &'static str, params: &[Param<'_>]) -> Result<Vec<Row>, Error> {
+        #[cfg(all(test, feature = "conformance"))]
+        super::plans::note(&self.session.client, sql, params).await?;
         kept::run(
             &self.session.client,
             self.session.kept.as_ref(),

@@ -47,9 +47,41 @@ macro_rules! wanted {
         "($6::text IS NULL OR e.source = $6) AND ($7::text IS NULL OR e.type = $7)
              AND ($8::int2 IS NULL OR e.status = $8) AND ($9::text IS NULL OR e.key = $9)
              AND ($10::text IS NULL OR e.entity = $10) AND ($11::int8 IS NULL OR e.at >= $11)
-             AND ($12::int8 IS NULL OR e.at < $12) "
+             AND ($12::int8 IS NULL OR e.at < $12) AND ($13::text IS NULL OR position($13 in e.key) > 0) "
     };
 }
+
+/// The events that a page looks at, in this order; `$walk` says along which index.
+macro_rules! page {
+    ($walk:literal, $from:literal, $order:literal) => {
+        event_columns!(
+            "FROM (SELECT * FROM hapax.event WHERE ",
+            $walk,
+            " AND ",
+            $from,
+            " AND id BETWEEN $3 AND $4 ORDER BY id ",
+            $order,
+            " LIMIT 50000) e WHERE ",
+            wanted!(),
+            "ORDER BY e.id ",
+            $order,
+            " LIMIT $2"
+        )
+    };
+}
+
+const OLDER: &str = page!("($5::int2 IS NULL OR shard = $5)", "id < $1", "DESC");
+const NEWER: &str = page!("($5::int2 IS NULL OR shard = $5)", "id > $1", "");
+/// Of what was given up or waits for a person, which is few, whatever else there is.
+const OLDER_WAITING: &str = page!("waiting = $8 AND waiting IS NOT NULL", "id < $1", "DESC");
+const NEWER_WAITING: &str = page!("waiting = $8 AND waiting IS NOT NULL", "id > $1", "");
+/// The last event that a page has looked at, if it looked at as many as it may.
+const END_OF_LOOK: &str = "SELECT id FROM hapax.event
+     WHERE id < $1 AND id BETWEEN $3 AND $4 AND ($5::int2 IS NULL OR shard = $5)
+     ORDER BY id DESC OFFSET $2 - 1 LIMIT 1";
+const END_OF_LOOK_WAITING: &str = "SELECT id FROM hapax.event
+     WHERE waiting = $8 AND waiting IS NOT NULL AND id < $1 AND id BETWEEN $3 AND $4
+     ORDER BY id DESC OFFSET $2 - 1 LIMIT 1";
 
 fn text(row: &Row, column: usize) -> Option<String> {
     row.get::<_, Option<String>>(column).map(received)
@@ -213,13 +245,13 @@ pub(super) async fn payload(pool: &Pool, id: EventId) -> Result<PayloadAnswer, S
     })
 }
 
-/// A filter as parameters: `$3` to `$12`, after the id to begin at and the number of rows.
+/// A filter as parameters: `$3` to `$13`, after the id to begin at and the number of rows.
 struct Wanted<'a> {
     low: Uuid,
     high: Uuid,
     shard: Option<i16>,
     filter: &'a EventFilter,
-    texts: [Option<String>; 4],
+    texts: [Option<String>; 5],
     status: Option<i16>,
     since: Option<i64>,
     until: Option<i64>,
@@ -251,6 +283,7 @@ impl Wanted<'_> {
                 safe(&filter.event_type),
                 safe(&filter.key),
                 safe(&filter.entity),
+                safe(&filter.key_contains),
             ],
             status: filter.status.map(|status| status.code().into()),
             since: filter.since.map(Time::micros),
@@ -258,12 +291,18 @@ impl Wanted<'_> {
         }
     }
 
+    /// A text that begins like the second half of an escape (see [`sendable`]) is found in it, too: those rows go here.
+    fn exact(&self, mut rows: Vec<Event>) -> Vec<Event> {
+        rows.retain(|event| self.filter.fits(event));
+        rows
+    }
+
     fn is_everything(&self) -> bool {
         *self.filter == EventFilter::default()
     }
 
-    fn params<'p>(&'p self, from: &'p Uuid, limit: &'p i64) -> [Param<'p>; 12] {
-        let [source, kind, key, entity] = &self.texts;
+    fn params<'p>(&'p self, from: &'p Uuid, limit: &'p i64) -> [Param<'p>; 13] {
+        let [source, kind, key, entity, text] = &self.texts;
         [
             (from, Type::UUID),
             (limit, Type::INT8),
@@ -277,6 +316,7 @@ impl Wanted<'_> {
             (entity, Type::TEXT),
             (&self.since, Type::INT8),
             (&self.until, Type::INT8),
+            (text, Type::TEXT),
         ]
     }
 }
@@ -302,20 +342,11 @@ async fn older(
     from: Uuid,
     limit: i64,
 ) -> Result<Listed<Event>, StoreError> {
-    let found = pool
-        .read(
-            event_columns!(
-                "FROM (
-                     SELECT * FROM hapax.event
-                     WHERE id < $1 AND id BETWEEN $3 AND $4 AND ($5::int2 IS NULL OR shard = $5)
-                     ORDER BY id DESC LIMIT 50000
-                 ) e WHERE ",
-                wanted!(),
-                "ORDER BY e.id DESC LIMIT $2"
-            ),
-            &wanted.params(&from, &limit),
-        )
-        .await?;
+    let page = match wanted.filter.few() {
+        Some(_) => OLDER_WAITING,
+        None => OLDER,
+    };
+    let found = pool.walk(page, &wanted.params(&from, &limit)).await?;
     let rows: Vec<Event> = found.iter().map(to_event).collect();
     let next = match rows.last() {
         Some(last) if rows.len() as i64 == limit => {
@@ -328,7 +359,10 @@ async fn older(
         _ if wanted.is_everything() => None,
         _ => end_of_look(pool, wanted, from).await?,
     };
-    Ok(Listed { rows, next })
+    Ok(Listed {
+        rows: wanted.exact(rows),
+        next,
+    })
 }
 
 /// Where a page stopped looking, if it did before the end.
@@ -337,13 +371,12 @@ async fn end_of_look(
     wanted: &Wanted<'_>,
     from: Uuid,
 ) -> Result<Option<EventId>, StoreError> {
+    let sql = match wanted.filter.few() {
+        Some(_) => END_OF_LOOK_WAITING,
+        None => END_OF_LOOK,
+    };
     let last = pool
-        .read(
-            "SELECT id FROM hapax.event
-             WHERE id < $1 AND id BETWEEN $3 AND $4 AND ($5::int2 IS NULL OR shard = $5)
-             ORDER BY id DESC OFFSET $2 - 1 LIMIT 1",
-            &wanted.params(&from, &ROWS_LOOKED_AT_MAX)[..5],
-        )
+        .walk(sql, &wanted.params(&from, &ROWS_LOOKED_AT_MAX))
         .await?;
     Ok(last
         .first()
@@ -356,24 +389,18 @@ async fn newer(
     from: Uuid,
     limit: i64,
 ) -> Result<Listed<Event>, StoreError> {
-    let found = pool
-        .read(
-            event_columns!(
-                "FROM (
-                     SELECT * FROM hapax.event
-                     WHERE id > $1 AND id BETWEEN $3 AND $4 AND ($5::int2 IS NULL OR shard = $5)
-                     ORDER BY id LIMIT 50000
-                 ) e WHERE ",
-                wanted!(),
-                "ORDER BY e.id LIMIT $2"
-            ),
-            &wanted.params(&from, &limit),
-        )
-        .await?;
+    let page = match wanted.filter.few() {
+        Some(_) => NEWER_WAITING,
+        None => NEWER,
+    };
+    let found = pool.walk(page, &wanted.params(&from, &limit)).await?;
     let rows: Vec<Event> = found.iter().rev().map(to_event).collect();
     // There is always something older: the event this page began after.
     let next = rows.last().map(|event| event.id);
-    Ok(Listed { rows, next })
+    Ok(Listed {
+        rows: wanted.exact(rows),
+        next,
+    })
 }
 
 /// How many events there are, how many keys are held by more than one live event, the bytes on disk, and

@@ -36,6 +36,7 @@ fn to_replay(row: &Row) -> Replay {
             event_type: text(2),
             status: status.and_then(|code| EventStatus::from_code(code as u8)),
             key: text(4),
+            key_contains: None,
             entity: text(5),
             since: time(6),
             until: time(7),

@@ -36,12 +36,16 @@ CREATE TABLE hapax.event (
     version           text     COLLATE "C",
     review_code       text     COLLATE "C",
     review_message    text     COLLATE "C",
+    -- The status, of what was given up or waits for a person. For an index that an event which goes well is never in, and which does
+    -- not know the status itself: so a change of it still touches no index.
+    waiting           smallint GENERATED ALWAYS AS (CASE WHEN status IN (4, 5) THEN status END) STORED,
     CONSTRAINT event_pk PRIMARY KEY (shard, id)
 )
 -- Mostly its status changes once, soon after: with room in its page that touches no index.
 WITH (fillfactor = 75);
 -- For lists: ids sort by time, so this grows at its right edge only.
 CREATE INDEX event_by_id ON hapax.event (id);
+CREATE INDEX event_waiting ON hapax.event (waiting, id) WHERE waiting IS NOT NULL;
 
 -- Who holds a key. Only the key and its holder: all else is said once, in `event`, and the one index that is not
 -- append-ordered stays small. Whoever changes anything about an event's deliveries or expiry holds this row's lock.

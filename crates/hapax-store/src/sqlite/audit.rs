@@ -113,14 +113,17 @@ fn older(
     before: i64,
     limit: usize,
 ) -> Result<Listed<AuditRecord, u64>, StoreError> {
-    // All take the same parameters, so the second names one it does not need.
-    let statement = match filter.event {
-        Some(_) => audit_columns!(
+    // All take the same parameters, so some name what they do not need.
+    let statement = match (filter.event, &filter.actor) {
+        (Some(_), _) => audit_columns!(
             "INDEXED BY audit_event WHERE event IS NOT NULL AND event = ?1 AND seq < ?3
                  AND (?2 IS NULL OR actor = ?2) ORDER BY seq DESC LIMIT ?4"
         ),
-        None => audit_columns!(
-            "WHERE ?1 IS NULL AND seq < ?3 AND (?2 IS NULL OR actor = ?2) ORDER BY seq DESC LIMIT ?4"
+        (None, Some(_)) => audit_columns!(
+            "INDEXED BY audit_actor WHERE ?1 IS NULL AND actor = ?2 AND seq < ?3 ORDER BY seq DESC LIMIT ?4"
+        ),
+        (None, None) => audit_columns!(
+            "WHERE ?1 IS NULL AND ?2 IS NULL AND seq < ?3 ORDER BY seq DESC LIMIT ?4"
         ),
     };
     // One more than fits says whether the list goes on.
@@ -141,14 +144,17 @@ fn newer(
     after: i64,
     limit: usize,
 ) -> Result<Listed<AuditRecord, u64>, StoreError> {
-    let statement = match filter.event {
-        Some(_) => audit_columns!(
+    let statement = match (filter.event, &filter.actor) {
+        (Some(_), _) => audit_columns!(
             "INDEXED BY audit_event WHERE event IS NOT NULL AND event = ?1 AND seq > ?3
                  AND (?2 IS NULL OR actor = ?2) ORDER BY seq LIMIT ?4"
         ),
-        None => audit_columns!(
-            "WHERE ?1 IS NULL AND seq > ?3 AND (?2 IS NULL OR actor = ?2) ORDER BY seq LIMIT ?4"
+        (None, Some(_)) => audit_columns!(
+            "INDEXED BY audit_actor WHERE ?1 IS NULL AND actor = ?2 AND seq > ?3 ORDER BY seq LIMIT ?4"
         ),
+        (None, None) => {
+            audit_columns!("WHERE ?1 IS NULL AND ?2 IS NULL AND seq > ?3 ORDER BY seq LIMIT ?4")
+        }
     };
     let mut rows = run(db, statement, filter, after, limit)?;
     rows.reverse();

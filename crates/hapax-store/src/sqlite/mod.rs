@@ -61,6 +61,8 @@ mod open;
 mod outbox;
 mod own;
 mod plan;
+#[cfg(all(test, feature = "conformance"))]
+mod plans;
 mod poll;
 mod poll_consumer;
 mod poll_turn;

@@ -105,7 +105,13 @@ fn make_private(database: &Path) -> Result<(), StoreError> {
 /// A connection that only reads.
 pub(super) fn reader(paths: &Paths) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let db = Connection::open_with_flags(&paths.database, flags).map_err(sql_error)?;
+    #[cfg_attr(
+        not(all(test, feature = "conformance")),
+        expect(unused_mut, reason = "only the test of plans listens")
+    )]
+    let mut db = Connection::open_with_flags(&paths.database, flags).map_err(sql_error)?;
+    #[cfg(all(test, feature = "conformance"))]
+    super::plans::listen(&mut db);
     db.busy_timeout(BUSY_WAIT).map_err(sql_error)?;
     db.pragma_update(None, "cache_size", -READER_CACHE_KIB)
         .map_err(sql_error)?;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use hapax_ledger::event::{DeliveryOutcome, EventStatus, KeyOrigin};
 use hapax_ledger::id::EventId;
-use hapax_ledger::key::BodyHash;
+use hapax_ledger::key::{BodyHash, KeyHash, KeyKind};
 use hapax_ledger::time::Time;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use tokio::sync::Semaphore;
@@ -308,14 +308,56 @@ pub(super) fn events(
 ) -> Result<Listed<Event>, StoreError> {
     let limit = page.limit.clamp(1, PAGE_MAX) as usize;
     let mut listed = match page.from {
-        PageFrom::Newest => older(db, filter, i64::MAX, limit),
-        PageFrom::OlderThan(id) => older(db, filter, row_of(id), limit),
+        PageFrom::Newest => older(db, filter, begin(db, index, filter, i64::MAX)?, limit),
+        PageFrom::OlderThan(id) => older(db, filter, begin(db, index, filter, row_of(id))?, limit),
         PageFrom::NewerThan(id) => newer(db, filter, row_of(id), limit),
     }?;
     for event in &mut listed.rows {
         count_deliveries(event, index.latest(row_of(event.id))?);
     }
     Ok(listed)
+}
+
+/// What is few is found by its index, whatever else there is. All take the same parameters, so the others name one they do not need.
+fn older_statement(filter: &EventFilter) -> &'static str {
+    match filter.few() {
+        Some(_) => event_columns!(
+            "INDEXED BY event_waiting WHERE (e.status = 4 OR e.status = 5) AND e.status = ?3 AND e.seq < ?1
+             ORDER BY e.seq DESC LIMIT ?2"
+        ),
+        None => event_columns!("WHERE e.seq < ?1 AND ?3 IS ?3 ORDER BY e.seq DESC LIMIT ?2"),
+    }
+}
+
+fn newer_statement(filter: &EventFilter) -> &'static str {
+    match filter.few() {
+        Some(_) => event_columns!(
+            "INDEXED BY event_waiting WHERE (e.status = 4 OR e.status = 5) AND e.status = ?3 AND e.seq > ?1
+             ORDER BY e.seq LIMIT ?2"
+        ),
+        None => event_columns!("WHERE e.seq > ?1 AND ?3 IS ?3 ORDER BY e.seq LIMIT ?2"),
+    }
+}
+
+/// Where to begin. Source and key together name the newest event that has the key: there is nothing to be found before it. The
+/// index hears of rows after their callers do, so what it has not read yet is looked at here.
+fn begin(
+    db: &Connection,
+    index: &KeyIndex,
+    filter: &EventFilter,
+    before: i64,
+) -> Result<i64, StoreError> {
+    let (Some(source), Some(key)) = (&filter.source, &filter.key) else {
+        return Ok(before);
+    };
+    let read = index.watermark()?.event;
+    let unread: Option<i64> = db
+        .prepare_cached("SELECT max(seq) FROM event WHERE seq > ?1 AND source = ?2 AND key = ?3")
+        .and_then(|mut find| find.query_row(params![read, source, key], |row| row.get(0)))
+        .map_err(sql_error)?;
+    let holder = index.get(KeyHash::of(KeyKind::Identity, source, key))?;
+    let newest = unread.max(holder);
+    Ok(newest.map_or(before, |row| before.min(row.saturating_add(1))))
 }
 
 fn older(
@@ -325,12 +367,11 @@ fn older(
     limit: usize,
 ) -> Result<Listed<Event>, StoreError> {
     let mut read = db
-        .prepare_cached(event_columns!(
-            "WHERE e.seq < ?1 ORDER BY e.seq DESC LIMIT ?2"
-        ))
+        .prepare_cached(older_statement(filter))
         .map_err(sql_error)?;
+    let status = filter.status.map(EventStatus::code);
     let mut rows = read
-        .query(params![before, ROWS_LOOKED_AT_MAX])
+        .query(params![before, ROWS_LOOKED_AT_MAX, status])
         .map_err(sql_error)?;
     let mut listed = Listed {
         rows: Vec::new(),
@@ -363,10 +404,11 @@ fn newer(
     limit: usize,
 ) -> Result<Listed<Event>, StoreError> {
     let mut read = db
-        .prepare_cached(event_columns!("WHERE e.seq > ?1 ORDER BY e.seq LIMIT ?2"))
+        .prepare_cached(newer_statement(filter))
         .map_err(sql_error)?;
+    let status = filter.status.map(EventStatus::code);
     let mut rows = read
-        .query(params![after, ROWS_LOOKED_AT_MAX])
+        .query(params![after, ROWS_LOOKED_AT_MAX, status])
         .map_err(sql_error)?;
     let mut found = Vec::new();
     while found.len() < limit

@@ -69,6 +69,7 @@ fn to_replay(row: &Row<'_>) -> rusqlite::Result<Replay> {
             event_type: row.get(2)?,
             status: status.and_then(EventStatus::from_code),
             key: row.get(4)?,
+            key_contains: None,
             entity: row.get(5)?,
             since: time(6)?,
             until: time(7)?,

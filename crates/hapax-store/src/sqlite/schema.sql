@@ -1,5 +1,5 @@
 -- The first shape of the store. Every table on the accept path is append-ordered: its primary key is a number that
--- only grows, and it has no secondary index. Uniqueness of keys is decided by the writer against the key index
+-- only grows, and it has no secondary index that an event enters when it is accepted, unless it waits for a person. Uniqueness of keys is decided by the writer against the key index
 -- beside this file, which is derived from `event` and `effect` and can be rebuilt from them.
 
 -- One row per business fact: event, identity and first delivery in one, since they are born together.
@@ -31,6 +31,9 @@ CREATE TABLE event (
     payload_until     INTEGER NOT NULL,   -- the lowest number there is: erased
     ledger_until      INTEGER NOT NULL    -- of later deliveries, attempts and runs; the lowest number there is: reaped
 ) STRICT;
+
+-- For lists of what was given up and what waits for a person. An event that goes well is never in it.
+CREATE INDEX event_waiting ON event (status, seq) WHERE (status = 4 OR status = 5);
 
 -- The bytes as they came. Apart from `event`, so that lists stay narrow and reaping frees whole pages.
 CREATE TABLE payload (
@@ -211,6 +214,7 @@ CREATE TABLE audit (
     fingerprint BLOB                      -- the hash of what was asked
 ) STRICT;
 CREATE INDEX audit_event ON audit (event, seq) WHERE event IS NOT NULL;
+CREATE INDEX audit_actor ON audit (actor, seq);
 CREATE UNIQUE INDEX audit_request ON audit (request) WHERE request IS NOT NULL;
 
 CREATE TABLE token (

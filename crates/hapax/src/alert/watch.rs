@@ -1,6 +1,6 @@
 //! Looks again and again, and tells what has changed.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use hapax_store::{Store, StoreError};
 use tokio::sync::watch;
 
 use super::board::{Alert, Board, Change, QUIET_LOOKS};
-use super::facts::{Facts, Reviews};
+use super::facts::{Counts, Facts, Reviews, Traffic};
 use super::history::{History, WINDOW_LOOKS};
 use super::kind::Kind;
 use super::notice::{self, ALERT_LANE};
@@ -48,6 +48,27 @@ pub struct Alerts {
     metrics: Arc<Metrics>,
     config: ArcSwap<AlertsConfig>,
     board: Mutex<Board>,
+    shares: Mutex<HashMap<Arc<str>, Shares>>,
+}
+
+/// Which part of a source's deliveries were duplicates. `None`: nothing came.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Shares {
+    /// In the latest window.
+    pub recent: Option<f64>,
+    /// Before it, the latest hours counting most: what is usual for this source.
+    pub usual: Option<f64>,
+}
+
+impl Shares {
+    fn of(traffic: &Traffic) -> Shares {
+        let share =
+            |counts: Counts| (counts.believed >= 1.0).then(|| counts.duplicates / counts.believed);
+        Shares {
+            recent: share(traffic.recent),
+            usual: share(traffic.usual),
+        }
+    }
 }
 
 /// What is remembered from one look to the next.
@@ -83,6 +104,7 @@ impl Alerts {
             metrics: parts.metrics,
             config: ArcSwap::from_pointee(parts.config),
             board: Mutex::default(),
+            shares: Mutex::default(),
         }
     }
 
@@ -95,6 +117,12 @@ impl Alerts {
     pub fn all(&self) -> Vec<Alert> {
         let board = self.board();
         board.active().chain(board.cleared()).cloned().collect()
+    }
+
+    /// The duplicates of a source, as of the latest look.
+    pub fn shares(&self, source: &str) -> Shares {
+        let shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+        shares.get(source).copied().unwrap_or_default()
     }
 
     /// Looks until told to stop.
@@ -131,6 +159,10 @@ impl Alerts {
             repeated.extend(events.map(|event| (each.source.clone(), event)));
             traffic.push(each);
         }
+        let shares = traffic
+            .iter()
+            .map(|each| (each.source.clone(), Shares::of(each)));
+        *self.shares.lock().unwrap_or_else(PoisonError::into_inner) = shares.collect();
         let mut facts = Facts {
             window: window(self.config.load().every),
             traffic,
@@ -276,6 +308,28 @@ mod tests {
         }
         assert_eq!(memory.unsent.len(), UNSENT_MAX);
         assert_eq!(memory.unsent.front(), Some(&raised("1")));
+    }
+
+    #[test]
+    fn a_share_is_of_what_came() {
+        let counts = |believed, duplicates| Counts {
+            believed,
+            duplicates,
+            refused: 9.0,
+        };
+        let traffic = Traffic {
+            source: "a".into(),
+            recent: counts(8.0, 2.0),
+            usual: counts(0.2, 0.1),
+            types: Vec::new(),
+            keys: Vec::new(),
+            causes: Vec::new(),
+        };
+        let expected = Shares {
+            recent: Some(0.25),
+            usual: None,
+        };
+        assert_eq!(Shares::of(&traffic), expected);
     }
 
     #[test]

@@ -104,6 +104,9 @@ pub(super) struct ListArgs {
     /// Only with exactly this key
     #[arg(long)]
     key: Option<String>,
+    /// Only with this text in the key
+    #[arg(long, value_name = "TEXT")]
+    key_contains: Option<String>,
     /// Only about this object
     #[arg(long)]
     entity: Option<String>,
@@ -130,6 +133,7 @@ pub(super) fn run(command: &Command) -> Result<Exit, Failure> {
                 ("type", &args.event_type),
                 ("status", &args.status),
                 ("key", &args.key),
+                ("keyContains", &args.key_contains),
                 ("entity", &args.entity),
             ];
             let filter = list::filter(words, &args.page, clock::now())?;

@@ -5,7 +5,10 @@ use serde_json::Value;
 
 use super::frame::{Looker, page as framed};
 use super::json::Json;
-use super::parts::{badge, copyable, empty, figure, form, heads, linked, maybe_time, pager, time};
+use super::parts::{
+    badge, copyable, empty, figure, form, heads, linked, maybe_time, pager, span, time,
+};
+use super::portal::settings::{Written, fields, header_list};
 use super::trouble::{Told, note};
 
 /// The list.
@@ -156,6 +159,14 @@ pub struct Shown {
     pub stats: Value,
     /// The latest attempts.
     pub attempts: Value,
+    /// How the way to it is.
+    pub lane: Value,
+    /// Types of events.
+    pub types: Value,
+    /// What somebody wrote about it, or what it is like.
+    pub written: Written,
+    /// Its headers, if somebody may change them and they can be read.
+    pub headers: Option<Value>,
     /// Its secret, if somebody wanted to see it.
     pub secret: Option<String>,
     /// What went wrong with the last form.
@@ -190,6 +201,7 @@ pub fn endpoint(looker: &Looker, shown: &Shown) -> Markup {
             (figure("Got through", &stats.number("success").to_string(), "good")) (figure("Waiting", &stats.number("pending").to_string(), "")) (figure("Under way", &stats.number("sending").to_string(), ""))
             (figure("Given up", &stats.number("fail").to_string(), if stats.number("fail") > 0 { "bad" } else { "" }))
         }
+        (way(looker, &shown.lane))
         div class="grid" {
             section class="card" { h2 { "Settings" } dl class="facts" {
                 dt { "Id" } dd { (copyable(endpoint.text("id"))) } dt { "Event types" } dd { (types(endpoint)) }
@@ -209,9 +221,54 @@ pub fn endpoint(looker: &Looker, shown: &Shown) -> Markup {
             } }
             @if looker.acts() { (acts(looker, id, endpoint)) }
         }
+        @if looker.acts() { (change(looker, id, shown)) }
         (attempts(looker, &shown.attempts))
     };
     framed(looker, "Endpoint", &content)
+}
+
+/// Its breaker, how late it is, how much it may take.
+fn way(looker: &Looker, lane: &Value) -> Markup {
+    let (breaker, kind) = match lane.text("breaker") {
+        "closed" => ("closed", "good"),
+        "open" => ("open", "bad"),
+        "trying" => ("trying one", "warn"),
+        _ => ("on another node", ""),
+    };
+    let late = lane.number("lagSeconds");
+    let rate = match lane["rate"].as_u64() {
+        Some(rate) => format!("{rate}/s"),
+        None => "no limit".to_owned(),
+    };
+    html! {
+        dl class="figures" {
+            (figure("Breaker", breaker, kind))
+            (figure("Behind by", &span(late), if late > 30 { "warn" } else { "" }))
+            (figure("Failures in a row", &lane.number("failures").to_string(), if lane.number("failures") > 0 { "warn" } else { "" }))
+            (figure("Rate", &rate, ""))
+        }
+        @if let Some(until) = lane.maybe("openUntil") {
+            p class="note warn" {
+                "Only failures came back, so nothing is sent to it for a while; the next try is " (time(looker, until)) "."
+            }
+        }
+    }
+}
+
+/// Its settings and headers, to be changed.
+fn change(looker: &Looker, app: &str, shown: &Shown) -> Markup {
+    let at = |what: &str| format!("/apps/{app}/endpoints/{}/{what}", shown.endpoint.text("id"));
+    let all = html! {
+        (fields(&shown.written, &shown.types, &html! {}))
+        div class="buttons" { button class="main" type="submit" { "Save" } }
+    };
+    html! {
+        section class="card" {
+            h2 { "What goes where" }
+            (form(looker, &at("settings"), &all))
+        }
+        @if let Some(headers) = &shown.headers { (header_list(looker, &at("headers"), headers)) }
+    }
 }
 
 fn acts(looker: &Looker, app: &str, endpoint: &Value) -> Markup {

@@ -137,10 +137,28 @@ fn timeline(looker: &Looker, timeline: &Value) -> Markup {
                         (time(looker, entry.text("at"))) " " span class="dim small" { (entry.text("kind")) }
                         @if let Some(actor) = entry.maybe("actor") { span class="dim small" { " by " (actor) } }
                         br; (entry.text("text"))
+                        (difference(&entry["detail"]["difference"]))
                     }
                 }
             }
         }
+    }
+}
+
+/// How the source of truth differed from the event, path by path.
+fn difference(found: &Value) -> Markup {
+    let Some(rows) = found.as_array().filter(|rows| !rows.is_empty()) else {
+        return html! {};
+    };
+    html! {
+        div class="scroll" tabindex="0" { table class="difference" {
+            (heads(&["Where", "The event said", "The source of truth says"]))
+            tbody { @for row in rows { tr {
+                td { code { @if row.text("path").is_empty() { "the object" } @else { (row.text("path")) } } }
+                td { @match row.maybe("event") { Some(value) => del { (value) }, None => span class="dim" { "nothing" } } }
+                td { @match row.maybe("snapshot") { Some(value) => ins { (value) }, None => span class="dim" { "nothing" } } }
+            } } }
+        } }
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::frame::{Looker, page as framed};
 use super::json::Json;
-use super::parts::{badge, copyable, empty, heads, pager, time};
+use super::parts::{badge, copyable, empty, heads, looked, pager, time};
 use super::trouble::{Told, note};
 
 /// Statuses of events, as the API knows them.
@@ -53,7 +53,8 @@ pub fn page(
         }
         @if let Some(told) = told { (note(told)) }
         (filters(wanted, sources))
-        @if rows.is_empty() {
+        (looked(looker, &format!("/events?{}", wanted.query), list))
+        @if rows.is_empty() && list.is("done") {
             @if wanted.filters.is_empty() {
                 (empty("No event has come yet", &html! {
                     "Point a provider at " code { "/in/SOURCE" } ", or send a sample: " code { "hapax send SOURCE --type invoice.paid" }
@@ -111,8 +112,9 @@ fn filters(wanted: &Wanted, sources: &Value) -> Markup {
                 }
             }
             (text("type", "Type", "invoice.paid"))
-            (text("key", "Key", "exactly"))
-            (text("entity", "Entity", "exactly"))
+            (text("keyContains", "Text in the key", "a part of it"))
+            (text("key", "Key", "all of it"))
+            (text("entity", "Entity", "all of it"))
             (text("since", "Since", "2026-01-31T12:00:00Z"))
             (text("until", "Until", "2026-01-31T12:00:00Z"))
             div { button class="main" type="submit" { "Search" } }

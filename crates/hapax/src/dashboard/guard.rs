@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::events::Wanted;
 use super::frame::{Looker, page as framed};
 use super::json::Json;
-use super::parts::{badge, copyable, empty, form, heads, maybe_time, pager, reason, time};
+use super::parts::{badge, copyable, empty, form, heads, looked, maybe_time, pager, reason, time};
 use super::trouble::{Told, note};
 
 /// The list.
@@ -44,6 +44,7 @@ pub fn list(looker: &Looker, wanted: &Wanted, list: &Value) -> Markup {
                 td class="num" { @if key["status"].is_u64() { (key.number("status")) } @else { "–" } }
             } } }
         } } }
+        (looked(looker, &format!("/guard?{}", wanted.query), list))
         (pager(&format!("/guard?{}", wanted.query), list, wanted.paged))
     };
     framed(looker, "Guard keys", &content)

@@ -238,20 +238,34 @@ fn sources(sources: &Value) -> Markup {
                 p class="dim" { "No source is configured: " code { "hapax init" } " writes a first one." }
             }
             @else { div class="scroll" tabindex="0" { table {
-                (heads(&["Source", "#Accepted", "#Duplicates", "#Share", "#Refused"]))
+                (heads(&["Source", "#Accepted", "#Duplicates", "#Share now", "#Usual", "#Refused"]))
                 tbody { @for source in sources.list("data") {
                     @let (accepted, duplicates) = (source.number("accepted"), source.number("duplicates"));
                     tr {
                         td { a href={ "/sources/" (source.text("name")) } { (source.text("name")) } }
                         td class="num" { (accepted) } td class="num" { (duplicates) }
-                        td class="num" {
-                            @if accepted + duplicates > 0 { (100 * duplicates / (accepted + duplicates)) " %" } @else { "–" }
-                        }
+                        td class="num" { (share(&source["duplicateShare"])) @if is_unusual(source) { " " (badge("warning")) } }
+                        td class="num" { (share(&source["duplicateShareUsual"])) }
                         td class="num" { (source.number("refused")) }
                     }
                 } }
             } } }
         }
+    }
+}
+
+fn share(value: &Value) -> String {
+    value
+        .as_f64()
+        .map_or_else(|| "–".to_owned(), |share| format!("{:.1} %", 100.0 * share))
+}
+
+/// Far more duplicates than this source usually has: twice as many, and not only a few in a hundred.
+fn is_unusual(source: &Value) -> bool {
+    let share = |name: &str| source[name].as_f64();
+    match (share("duplicateShare"), share("duplicateShareUsual")) {
+        (Some(now), Some(usual)) => now > 2.0 * usual && now > usual + 0.05,
+        _ => false,
     }
 }
 

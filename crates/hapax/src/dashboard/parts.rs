@@ -1,11 +1,16 @@
 //! Small parts that pages share.
 
+use hapax_ledger::id::{EffectId, EventId, KeyId};
 use hapax_ledger::time::Time;
 use maud::{Markup, html};
 
 use super::frame::Looker;
 use super::json::Json;
+use crate::clock;
 use serde_json::Value;
+
+/// Rows of a page that does not say how many: the API's own number.
+const ROWS_OF_A_PAGE: usize = 50;
 
 /// Characters of an id or key that a table shows; the rest is a copy away.
 const SHORT_CHARS: usize = 34;
@@ -118,7 +123,7 @@ pub fn empty(title: &str, advice: &Markup) -> Markup {
 /// To the newer and the older rows of a list. `path` has the filters, and ends in `?` or `&`.
 pub fn pager(path: &str, list: &Value, paged: bool) -> Markup {
     let rows = !list.list("data").is_empty();
-    let older = list.maybe("iterator").filter(|_| rows && !list.is("done"));
+    let older = list.maybe("iterator").filter(|_| !list.is("done"));
     let newer = list.maybe("prevIterator").filter(|_| rows && paged);
     html! {
         nav class="pager" aria-label="More rows" {
@@ -127,6 +132,33 @@ pub fn pager(path: &str, list: &Value, paged: bool) -> Markup {
             @if let Some(older) = older { a rel="next" href={ (path) "iterator=" (older) } { "Older →" } }
         }
     }
+}
+
+/// A page with fewer rows than it could have, although the list goes on: the store looks at so many at a time, and says so.
+pub fn looked(looker: &Looker, path: &str, list: &Value) -> Markup {
+    let id = list.maybe("iterator").filter(|_| !list.is("done"));
+    let full = list.list("data").len() >= ROWS_OF_A_PAGE;
+    let Some(id) = id.filter(|id| !full && !id.starts_with('-')) else {
+        return html! {};
+    };
+    html! {
+        p class="note" role="status" {
+            "This page looked so far back"
+            @if let Some(at) = moment(id) { ": " (time(looker, &clock::text(at))) }
+            ". "
+            a href={ (path) "iterator=" (id) } { "Look further back" }
+        }
+    }
+}
+
+/// When the row of this id came: ids know.
+fn moment(id: &str) -> Option<Time> {
+    let event = id.parse::<EventId>().map(|id| id.0);
+    let effect = || id.parse::<EffectId>().map(|id| id.0);
+    let key = || id.parse::<KeyId>().map(|id| id.0);
+    let raw = event.or_else(|_| effect()).or_else(|_| key()).ok()?;
+    let millis = i64::try_from(raw.millis()).ok()?;
+    Some(Time::from_micros(millis.checked_mul(1_000)?))
 }
 
 /// The heads of a table's columns. Those of numbers begin with `#`, and stand at the right.
@@ -187,6 +219,33 @@ mod tests {
         ] {
             assert_eq!(relative(Time::from_secs(1_000_000 - seconds), now), said);
         }
+    }
+
+    #[test]
+    fn a_page_that_ends_early_says_how_far_it_looked_and_goes_on() {
+        let looker = Looker {
+            name: "ada".to_owned(),
+            role: hapax_store::nouns::Role::Viewer,
+            csrf: String::new(),
+            once: String::new(),
+            path: "/events".to_owned(),
+            done: None,
+            now: Time::from_secs(1_000_000),
+        };
+        let raw = hapax_ledger::id::RawId::new(Time::from_secs(996_400), 0, 7);
+        let id = EventId(raw).to_string();
+        let list = |done: bool, rows: usize| serde_json::json!({"data": vec![0; rows], "iterator": id, "done": done});
+        let said = looked(&looker, "/events?type=a&", &list(false, 3)).into_string();
+        assert!(said.contains("60 min ago"), "{said}");
+        assert!(
+            said.contains(&format!("/events?type=a&amp;iterator={id}")),
+            "{said}"
+        );
+        for quiet in [list(true, 3), list(false, ROWS_OF_A_PAGE)] {
+            assert_eq!(looked(&looker, "/events?", &quiet).into_string(), "");
+        }
+        let empty = pager("/events?", &list(false, 0), false).into_string();
+        assert!(empty.contains("Older"), "a page without rows goes on, too");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::events::{Wanted, table};
 use super::frame::{Looker, page as framed};
 use super::json::Json;
-use super::parts::{badge, copyable, empty, form, heads, maybe_time, pager, reason};
+use super::parts::{badge, copyable, empty, form, heads, looked, maybe_time, pager, reason};
 use super::trouble::{Told, note};
 
 /// Events that wait for a person.
@@ -21,6 +21,7 @@ pub fn review(looker: &Looker, wanted: &Wanted, list: &Value) -> Markup {
             (empty("Nothing waits for a person", &html! { "Events that cannot be planned show up here, with the reason. " a href="/events" { "All events" } }))
         }
         @else { div class="scroll" tabindex="0" { (table(looker, rows, "")) } }
+        (looked(looker, "/review?", list))
         (pager("/review?", list, wanted.paged))
     };
     framed(looker, "Review", &content)
@@ -46,6 +47,7 @@ pub fn dead(
             (empty("No dead letters", &html! { "An effect that fails through its whole schedule ends here. " a href="/events" { "All events" } }))
         }
         @else { div class="scroll" tabindex="0" { (table(looker, rows, "")) } }
+        (looked(looker, &format!("/dead?{}", wanted.query), list))
         (pager(&format!("/dead?{}", wanted.query), list, wanted.paged))
     };
     framed(looker, "Dead letters", &content)
@@ -117,6 +119,7 @@ pub fn effects(looker: &Looker, wanted: &Wanted, list: &Value) -> Markup {
                 td { (maybe_time(looker, effect.maybe("nextAttemptAt"))) }
             } } }
         } } }
+        (looked(looker, &format!("/effects?{}", wanted.query), list))
         (pager(&format!("/effects?{}", wanted.query), list, wanted.paged))
     };
     framed(looker, "Effects", &content)

@@ -66,6 +66,11 @@ impl Breaker {
         }
     }
 
+    /// Failures in a row so far.
+    pub fn failures(&self) -> u32 {
+        self.failures
+    }
+
     fn fail(&mut self, now: Instant, spread: f64) {
         self.failures = self.failures.saturating_add(1);
         match self.open_until {

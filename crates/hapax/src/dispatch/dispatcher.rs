@@ -16,15 +16,15 @@ use http::{HeaderMap, Uri};
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinSet;
 
-use super::ask;
 use super::directory::{Directory, Found};
 use super::drift::Drift;
-use super::lane::Caps;
+use super::lane::{Caps, ShownLane};
 use super::lanes::{Lanes, Standing};
 use super::probe::Probes;
 use super::sender::Sender;
 use super::shards::{Hold, Shards};
 use super::target::Targets;
+use super::{ask, breaker};
 use crate::clock;
 use crate::metrics::Metrics;
 
@@ -145,6 +145,24 @@ impl Dispatcher {
         let shard = lane_shard(name, shared.store.shards());
         let until = clock::tick() + shared.lease_length() / 4;
         lock(&shared.shards).hold(shard, until) == Hold::Ours
+    }
+
+    /// What is known of a lane: `None` if another node looks after it.
+    pub fn shown(&self, lane: &str) -> Option<ShownLane> {
+        let now = clock::tick();
+        let quiet = ShownLane {
+            breaker: breaker::Allowed::All,
+            failures: 0,
+            in_flight: 0,
+            late: None,
+        };
+        let ours = self.looks_after(lane);
+        ours.then(|| lock(&self.shared.lanes).shown(lane, now).unwrap_or(quiet))
+    }
+
+    /// How much may be done in a lane; `None` if nobody knows where it leads.
+    pub fn caps(&self, lane: &str) -> Option<Caps> {
+        self.shared.caps(lane)
     }
 
     /// Something in these lanes can be claimed now: a command set it free.

@@ -33,6 +33,19 @@ pub struct Caps {
     pub rate: Option<u32>,
 }
 
+/// What operators see of a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShownLane {
+    /// What may be sent.
+    pub breaker: Allowed,
+    /// Failures in a row.
+    pub failures: u32,
+    /// Requests under way.
+    pub in_flight: u32,
+    /// How long the earliest that the store has for it has been due; `None` if nothing is.
+    pub late: Option<Duration>,
+}
+
 /// One lane.
 pub struct Lane {
     caps: Caps,
@@ -82,6 +95,16 @@ impl Lane {
             self.rate = caps.rate.map(|rate| Rate::new(rate, now));
         }
         self.caps = caps;
+    }
+
+    /// What is known of it now.
+    pub fn shown(&self, now: Instant) -> ShownLane {
+        ShownLane {
+            breaker: self.breaker.allowed(now),
+            failures: self.breaker.failures(),
+            in_flight: self.in_flight,
+            late: self.due.and_then(|due| now.checked_duration_since(due)),
+        }
     }
 
     /// Is there nothing in memory that the lane could still need?

@@ -11,7 +11,7 @@ use hapax_ledger::outcome::Outcome;
 use hapax_store::nouns::{LaneRoom, lane_shard};
 
 use super::job::Job;
-use super::lane::{Caps, Lane};
+use super::lane::{Caps, Lane, ShownLane};
 
 /// Claims in memory over all lanes, beyond which a lane may have one but no second. A lane that hangs does not take the last slot from
 /// another, since each may have one while there is room at all.
@@ -176,6 +176,11 @@ impl Lanes {
         self.lanes
             .iter()
             .all(|(name, lane)| lane_shard(name, self.shards) != shard || lane.is_idle())
+    }
+
+    /// What is known of a lane; `None` if there is nothing to remember: all is well, and nothing waits.
+    pub fn shown(&self, name: &str, now: Instant) -> Option<ShownLane> {
+        self.lanes.get(name).map(|lane| lane.shown(now))
     }
 
     /// Is anything at all in memory?

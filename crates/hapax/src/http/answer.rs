@@ -123,6 +123,8 @@ problems! {
     NOT_PORTAL = CONFLICT, "H0331", "only a token of the consumer portal can log itself out";
     /// The endpoint or the message does not allow it.
     NOT_SENT_AGAIN = CONFLICT, "H0332", "it cannot be sent again";
+    /// An application sends examples without end.
+    TOO_MANY_EXAMPLES = TOO_MANY_REQUESTS, "H0346", "this application has sent 30 examples within a minute; wait for the next one";
     /// Another site's form, or one of an older session.
     OTHER_FORM = FORBIDDEN, "H0341", "the form was not sent by a page of this session; nothing was done";
     /// Somebody tries tokens.

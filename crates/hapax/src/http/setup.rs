@@ -98,6 +98,8 @@ impl Server {
             replays: replays(&publisher, &operator),
             upkeep: Arc::new(Upkeep::new(store.clone())),
             operator,
+            dispatcher: dispatcher.clone(),
+            examples: Arc::default(),
             store,
             publisher,
             schemas: Arc::default(),

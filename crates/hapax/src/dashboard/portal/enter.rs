@@ -6,6 +6,28 @@ use super::frame::{brand, document, note};
 use super::theme::Theme;
 use crate::dashboard::trouble::Told;
 
+/// A link of another application than the one that this browser is at: nobody is moved without having said so.
+pub fn another(theme: &Theme, here: &str, there: &str, key: &str) -> Markup {
+    let body = html! {
+        div class="portal" {
+            main class="way-in" id="main" {
+                h1 class="brand" { (brand(theme)) }
+                div class="note warn" role="alert" {
+                    p { strong { "This link is of another application." } }
+                    p { "You are at " strong { (here) } ". The link opens " strong { (there) } ", and you leave where you are." }
+                }
+                form method="post" action="/portal/enter" {
+                    input type="hidden" name="key" value=(key);
+                    input type="hidden" name="leave" value="yes";
+                    button class="main" type="submit" { "Open " (there) }
+                }
+                p { a class="button" href="/portal/endpoints" { "Stay at " (here) } }
+            }
+        }
+    };
+    document(theme, "Another application", &body, None)
+}
+
 /// The form. The script sends it with the key of the link; without one, the link is pasted.
 pub fn page(theme: &Theme, known: bool, trouble: Option<&Told>) -> Markup {
     let body = html! {

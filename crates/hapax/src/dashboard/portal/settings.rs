@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::endpoint::head;
 use super::frame::{Guest, note, page as framed};
+use crate::dashboard::frame::Looker;
 use crate::dashboard::json::Json;
 use crate::dashboard::parts::form;
 use crate::dashboard::trouble::Told;
@@ -48,7 +49,7 @@ impl Written {
 /// The form for a new one.
 pub fn new(guest: &Guest, written: &Written, types: &Value, told: Option<&Told>) -> Markup {
     let fields = html! {
-        (fields(written, types))
+        (fields(written, types, &meaning()))
         div class="buttons" {
             button class="main" type="submit" { "Add the endpoint" }
             a class="button" href="/portal/endpoints" { "Cancel" }
@@ -81,7 +82,7 @@ pub fn page(
 ) -> Markup {
     let at = |what: &str| format!("/portal/endpoints/{}/{what}", endpoint.text("id"));
     let fields = html! {
-        (fields(written, types))
+        (fields(written, types, &meaning()))
         div class="buttons" { button class="main" type="submit" { "Save" } }
     };
     let content = html! {
@@ -89,7 +90,7 @@ pub fn page(
         @if let Some(told) = told { (note(told)) }
         @if guest.looker.acts() {
             section class="card" { h2 { "What goes where" } (form(&guest.looker, &at("settings"), &fields)) }
-            @if let Some(headers) = headers { (header_list(guest, &at("headers"), headers)) }
+            @if let Some(headers) = headers { (header_list(&guest.looker, &at("headers"), headers)) }
             (pause(guest, endpoint))
             (end(guest, &at("delete")))
         } @else { (looks_only()) }
@@ -97,7 +98,13 @@ pub fn page(
     framed(guest, "Settings", &content)
 }
 
-fn fields(written: &Written, types: &Value) -> Markup {
+/// To what the types mean.
+fn meaning() -> Markup {
+    html! { a href="/portal/events" { "What they mean" } }
+}
+
+/// What an endpoint is like, to be written. `meaning` leads to what its types mean.
+pub fn fields(written: &Written, types: &Value, meaning: &Markup) -> Markup {
     html! {
         div class="fields" {
             div {
@@ -109,8 +116,8 @@ fn fields(written: &Written, types: &Value) -> Markup {
                 label for="description" { "Description " span class="dim" { "(if you like)" } }
                 input id="description" name="description" value=(written.description) maxlength="4096" autocomplete="off";
             }
-            (type_fields(written, types))
-            div class="line" {
+            (type_fields(written, types, meaning))
+            div class="row" {
                 div {
                     label for="channels" { "Channels " span class="dim" { "(if you use them)" } }
                     input id="channels" name="channels" value=(written.channels) autocomplete="off" spellcheck="false" placeholder="project-1, project-2";
@@ -127,7 +134,7 @@ fn fields(written: &Written, types: &Value) -> Markup {
 }
 
 /// Boxes for the types that there are, and for those that the endpoint has beside them. Where there are none, a field for names.
-fn type_fields(written: &Written, types: &Value) -> Markup {
+fn type_fields(written: &Written, types: &Value, meaning: &Markup) -> Markup {
     let known: Vec<&str> = types
         .list("data")
         .iter()
@@ -154,21 +161,21 @@ fn type_fields(written: &Written, types: &Value) -> Markup {
                     label class="check" { input type="checkbox" name="types" value=(name) checked[has(name)]; span { (name) } }
                 }
             }
-            small class="dim" { "None chosen: all, also those to come. " a href="/portal/events" { "What they mean" } }
+            small class="dim" { "None chosen: all, also those to come. " (meaning) }
         }
     }
 }
 
-fn header_list(guest: &Guest, action: &str, headers: &Value) -> Markup {
+/// The headers of an endpoint, and forms to change them.
+pub fn header_list(looker: &Looker, action: &str, headers: &Value) -> Markup {
     let shown = headers.get("headers").and_then(Value::as_object);
     let shown = shown.into_iter().flatten();
     let shown = shown.map(|(name, value)| (name.as_str(), value.as_str()));
     let hidden = headers.list("sensitive").iter();
     let hidden = hidden.map(|name| (name.as_str().unwrap_or_default(), None));
     let all: Vec<(&str, Option<&str>)> = shown.chain(hidden).collect();
-    let looker = &guest.looker;
     let add = html! {
-        div class="line" {
+        div class="row" {
             div { label for="header-name" { "Name" } input id="header-name" name="name" required autocomplete="off" spellcheck="false" placeholder="x-team"; }
             div { label for="header-value" { "Value" } input id="header-value" name="value" required autocomplete="off" spellcheck="false"; }
             button type="submit" { "Add or replace" }

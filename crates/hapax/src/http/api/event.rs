@@ -120,6 +120,7 @@ fn narrow(filter: &mut EventFilter, name: &str, value: &str) -> Result<(), Optio
         "source" => filter.source = Some(value.to_owned()),
         "type" => filter.event_type = Some(value.to_owned()),
         "key" => filter.key = Some(value.to_owned()),
+        "keyContains" => filter.key_contains = Some(value.to_owned()),
         "entity" => filter.entity = Some(value.to_owned()),
         "since" => filter.since = Some(list::time(name, value)?),
         "until" => filter.until = Some(list::time(name, value)?),

@@ -60,10 +60,12 @@ use utoipa_axum::routes;
 
 use self::describe::document::{self, Document, Scope};
 use self::live::Live;
+use self::outbox::quota::Examples;
 use super::answer::{self, problem};
 use super::auth;
 use super::pages::look::Look;
 use crate::alert::Alerts;
+use crate::dispatch::Dispatcher;
 use crate::guard::Guards;
 use crate::inbox::Inbox;
 use crate::metrics::Metrics;
@@ -110,6 +112,10 @@ pub struct Parts {
     pub portal: Arc<str>,
     /// What their pages look like.
     pub look: Arc<Look>,
+    /// Sends: knows how its lanes are.
+    pub dispatcher: Dispatcher,
+    /// Examples that applications have sent lately.
+    pub examples: Arc<Examples>,
     /// Carries out what operators decide.
     pub operator: Operator,
     /// Carries replays on.

@@ -132,7 +132,7 @@ fn read(posted: &Posted) -> Result<Replay, Refused> {
     })
 }
 
-/// The same filters as those of `GET /event`.
+/// The same filters as those of `GET /event`, but for the text in a key: what is replayed is named by what it is.
 fn filter(fields: &mut Fields) -> EventFilter {
     let status = fields.optional_text("status");
     let known = status.as_deref().map(EventStatus::from_word);
@@ -146,6 +146,7 @@ fn filter(fields: &mut Fields) -> EventFilter {
         event_type: fields.optional_text("type"),
         status: known.flatten(),
         key: fields.optional_text("key"),
+        key_contains: None,
         entity: fields.optional_text("entity"),
         since: fields.optional_time("since"),
         until: fields.optional_time("until"),

@@ -29,6 +29,10 @@ struct SourceBody {
     duplicates: u64,
     failed_validation: u64,
     refused: u64,
+    /// Which part of what was believed in the last minutes were duplicates, of 0 to 1; null if nothing came.
+    duplicate_share: Option<f64>,
+    /// The same before that, the latest hours counting most: what is usual for this source. Null until enough is known.
+    duplicate_share_usual: Option<f64>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -59,6 +63,7 @@ fn to_body(api: &Api, source: &Source) -> SourceBody {
     let [accepted, duplicates, failed_validation, refused] =
         api.metrics.counts(source.name()).unwrap_or_default();
     let keep = source.config.keep;
+    let shares = api.alerts.shares(source.name());
     SourceBody {
         name: source.name().to_string(),
         provider: source.config.provider.to_string(),
@@ -71,6 +76,8 @@ fn to_body(api: &Api, source: &Source) -> SourceBody {
         duplicates,
         failed_validation,
         refused,
+        duplicate_share: shares.recent,
+        duplicate_share_usual: shares.usual,
     }
 }
 

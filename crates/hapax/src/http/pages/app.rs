@@ -6,10 +6,12 @@ use serde_json::{Value, json};
 
 use super::ask::{Ask, Trouble, piece};
 use super::event_list::iterator;
+use super::portal::endpoints::{TYPES, body, written};
 use super::shown::{self, Shown, back_to};
 use super::submitted::Submitted;
 use crate::dashboard::apps::{self, Shown as Data};
 use crate::dashboard::json::Json;
+use crate::dashboard::portal::settings::Written;
 
 /// Applications.
 pub async fn list(ask: Ask, RawQuery(query): RawQuery) -> Shown {
@@ -79,28 +81,75 @@ pub async fn add(ask: Ask, Path(app): Path<String>, form: Submitted) -> Shown {
 
 /// One endpoint.
 pub async fn endpoint(ask: Ask, Path((app, endpoint)): Path<(String, String)>) -> Shown {
-    endpoint_page(&ask, &app, &endpoint, None, None).await
+    endpoint_page(&ask, &app, &endpoint, (None, None), None).await
 }
 
 async fn endpoint_page(
     ask: &Ask,
     app: &str,
     endpoint: &str,
-    secret: Option<String>,
+    (secret, wrote): (Option<String>, Option<Written>),
     trouble: Option<&Trouble>,
 ) -> Shown {
     let (app, endpoint) = (piece(app), piece(endpoint));
     let path = format!("/app/{app}/endpoint/{endpoint}");
     let attempts = format!("/app/{app}/attempt/endpoint/{endpoint}?limit=20");
+    let found = ask.get(&path).await?;
     let data = Data {
         app: ask.get(&format!("/app/{app}")).await?,
-        endpoint: ask.get(&path).await?,
+        endpoint: found.clone(),
         stats: ask.get(&format!("{path}/stats")).await?,
         attempts: ask.get(&attempts).await?,
+        lane: ask.get(&format!("{path}/lane")).await?,
+        types: ask.get(&format!("/event-type{TYPES}")).await?,
+        written: wrote.unwrap_or_else(|| Written::of(&found)),
+        // Without a vault key there are none that could be read.
+        headers: ask.get(&format!("{path}/headers")).await.ok(),
         secret,
         told: trouble.map(|trouble| trouble.told.clone()),
     };
     shown::told(&apps::endpoint(&ask.looker, &data), trouble)
+}
+
+/// Changes what an endpoint is like.
+pub async fn save(
+    ask: Ask,
+    Path((app, endpoint)): Path<(String, String)>,
+    form: Submitted,
+) -> Shown {
+    let wrote = written(&form);
+    let path = format!("/app/{}/endpoint/{}", piece(&app), piece(&endpoint));
+    match ask
+        .change(Method::PATCH, &path, &body(&wrote), form.once())
+        .await
+    {
+        Ok(_) => back_to(&page_of(&app, &endpoint), "endpoint"),
+        Err(trouble) => {
+            endpoint_page(&ask, &app, &endpoint, (None, Some(wrote)), Some(&trouble)).await
+        }
+    }
+}
+
+/// Adds, replaces or removes a header.
+pub async fn headers(
+    ask: Ask,
+    Path((app, endpoint)): Path<(String, String)>,
+    form: Submitted,
+) -> Shown {
+    let body = match form.maybe("remove") {
+        Some(name) => json!({ "deleteHeaders": [name] }),
+        None => json!({ "headers": { form.text("name"): form.text("value") } }),
+    };
+    let path = format!("/app/{}/endpoint/{}/headers", piece(&app), piece(&endpoint));
+    // The forms of a page share one key, and there are several of these. Done twice, it is as if done once.
+    match ask.change(Method::PATCH, &path, &body, None).await {
+        Ok(_) => back_to(&page_of(&app, &endpoint), "endpoint"),
+        Err(trouble) => endpoint_page(&ask, &app, &endpoint, (None, None), Some(&trouble)).await,
+    }
+}
+
+fn page_of(app: &str, endpoint: &str) -> String {
+    format!("/apps/{}/endpoints/{}", piece(app), piece(endpoint))
 }
 
 /// Does something to an endpoint.
@@ -144,17 +193,14 @@ pub async fn act(
                 &ask,
                 &app,
                 &endpoint,
-                secret.map(str::to_owned),
+                (secret.map(str::to_owned), None),
                 shown.as_ref().err(),
             )
             .await;
         }
     };
     match done {
-        Ok(_) => back_to(
-            &format!("/apps/{}/endpoints/{}", piece(&app), piece(&endpoint)),
-            word,
-        ),
-        Err(trouble) => endpoint_page(&ask, &app, &endpoint, None, Some(&trouble)).await,
+        Ok(_) => back_to(&page_of(&app, &endpoint), word),
+        Err(trouble) => endpoint_page(&ask, &app, &endpoint, (None, None), Some(&trouble)).await,
     }
 }

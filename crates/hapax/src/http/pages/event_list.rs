@@ -9,8 +9,15 @@ use super::shown::{self, Shown};
 use crate::dashboard::events::{self, Wanted};
 
 /// What the list can be narrowed by: the API's own words.
-const FILTERS: [&str; 7] = [
-    "status", "source", "type", "key", "entity", "since", "until",
+const FILTERS: [&str; 8] = [
+    "status",
+    "source",
+    "type",
+    "key",
+    "keyContains",
+    "entity",
+    "since",
+    "until",
 ];
 
 /// The list.

@@ -15,6 +15,12 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 /// Adds them.
 pub async fn add(request: Request, next: Next) -> Response {
     let mut answer = next.run(request).await;
+    put(&mut answer);
+    answer
+}
+
+/// Puts them on an answer.
+pub fn put(answer: &mut Response) {
     let headers = answer.headers_mut();
     for (name, value) in [
         (CONTENT_SECURITY_POLICY, POLICY),
@@ -32,5 +38,4 @@ pub async fn add(request: Request, next: Next) -> Response {
     if !headers.contains_key(CACHE_CONTROL) {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
-    answer
 }

@@ -7,7 +7,7 @@
 //! - [`login`]: in and out; [`asset`]: what pages load
 //! - [`overview`], [`event_list`], [`event`], [`queue`], [`place`], [`app`], [`admin`]: the pages, as in [`crate::dashboard`]
 //! - [`portal`]: the consumers' pages; [`look`]: what they look like
-//! - [`headers`]: what every page says to the browser
+//! - [`missing`]: what is no page; [`headers`]: what every page says to the browser
 //!
 //! **Invariant**: a page reads and changes things through the API's own router only, under the role of whoever looks. So it has no
 //! power that the API lacks.
@@ -21,6 +21,7 @@ pub mod event_list;
 pub mod headers;
 pub mod login;
 pub mod look;
+pub mod missing;
 pub mod overview;
 pub mod place;
 pub mod portal;
@@ -56,7 +57,7 @@ pub struct Pages {
 pub fn router(api: Api) -> Router {
     let router = api::router(api.clone());
     let pages = Pages {
-        router: router.clone(),
+        router,
         sessions: Arc::new(Sessions::new(api.safe.clone(), &api.portal)),
         attempts: Arc::default(),
         api,
@@ -71,8 +72,8 @@ pub fn router(api: Api) -> Router {
     open.merge(inside)
         .merge(portal::router(&pages))
         .layer(middleware::from_fn(headers::add))
+        .fallback(missing::show)
         .with_state(pages)
-        .fallback_service(router)
 }
 
 /// What is for those who are logged in.
@@ -120,4 +121,9 @@ fn about_places() -> Router<Pages> {
         .route("/apps/{app}/endpoints", post(app::add))
         .route("/apps/{app}/endpoints/{endpoint}", get(app::endpoint))
         .route("/apps/{app}/endpoints/{endpoint}/act", post(app::act))
+        .route("/apps/{app}/endpoints/{endpoint}/settings", post(app::save))
+        .route(
+            "/apps/{app}/endpoints/{endpoint}/headers",
+            post(app::headers),
+        )
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::browser::{hidden, text};
 use super::portal_scene::{Guest, LOGO, Scene, secret_in};
+use crate::effects::scene::on_each_store;
 use crate::outbox::delivered::verifies;
 use crate::support::clock::{TOO_LONG, until};
 use crate::support::world::{Act, World};
@@ -16,7 +17,11 @@ const SCHEME: &str = "standard-webhooks";
 
 #[test]
 fn an_endpoint_comes_changes_and_goes() {
-    let scene = Scene::new("");
+    on_each_store(an_endpoint_comes_changes_and_goes_on);
+}
+
+fn an_endpoint_comes_changes_and_goes_on(store: &str) {
+    let scene = Scene::at(store, "");
     let world = World::well();
     scene.app("acme");
     scene.event_type("invoice.paid");
@@ -87,7 +92,11 @@ fn an_endpoint_comes_changes_and_goes() {
 
 #[test]
 fn an_example_arrives_and_a_form_that_is_sent_twice_counts_once() {
-    let scene = Scene::new("");
+    on_each_store(an_example_arrives_and_a_form_that_is_sent_twice_counts_once_on);
+}
+
+fn an_example_arrives_and_a_form_that_is_sent_twice_counts_once_on(store: &str) {
+    let scene = Scene::at(store, "");
     let world = World::well();
     scene.app("acme");
     scene.event_type("invoice.paid");
@@ -123,7 +132,11 @@ fn an_example_arrives_and_a_form_that_is_sent_twice_counts_once() {
 
 #[test]
 fn a_secret_is_shown_on_demand_and_rotation_keeps_deliveries_verifiable() {
-    let scene = Scene::new("");
+    on_each_store(a_secret_is_shown_on_demand_and_rotation_keeps_deliveries_verifiable_on);
+}
+
+fn a_secret_is_shown_on_demand_and_rotation_keeps_deliveries_verifiable_on(store: &str) {
+    let scene = Scene::at(store, "");
     let world = World::well();
     scene.app("acme");
     let endpoint = scene.endpoint("acme", &world, &json!({}));
@@ -156,7 +169,11 @@ fn a_secret_is_shown_on_demand_and_rotation_keeps_deliveries_verifiable() {
 
 #[test]
 fn what_failed_and_what_was_missed_goes_out_again() {
-    let scene = Scene::new("");
+    on_each_store(what_failed_and_what_was_missed_goes_out_again_on);
+}
+
+fn what_failed_and_what_was_missed_goes_out_again_on(store: &str) {
+    let scene = Scene::at(store, "");
     let status = Arc::new(AtomicU16::new(500));
     let moody = status.clone();
     let world = World::new(move |_| Act::Answer(moody.load(Ordering::SeqCst)));
@@ -190,7 +207,11 @@ fn what_failed_and_what_was_missed_goes_out_again() {
 
 #[test]
 fn a_payload_is_shown_as_it_was_published() {
-    let scene = Scene::new("");
+    on_each_store(a_payload_is_shown_as_it_was_published_on);
+}
+
+fn a_payload_is_shown_as_it_was_published_on(store: &str) {
+    let scene = Scene::at(store, "");
     scene.app("acme");
     let path = "/api/v1/app/acme/msg";
     let body = r#"{"eventType":"a.b","payload":{"z":1,"a":12345678901234567890123}}"#;

@@ -51,16 +51,21 @@ pub(super) fn has_no_attack(path: &str, page: &str) {
     }
 }
 
-/// A server with its ledger in SQLite.
+/// A server with its ledger somewhere.
 pub(super) struct Scene {
     pub(super) server: Server,
     site: Site,
 }
 
 impl Scene {
-    /// With more config.
+    /// In SQLite, with more config.
     pub(super) fn new(more: &str) -> Scene {
-        let mut site = Site::with(SQLITE, &format!("{CONFIG}{more}"));
+        Scene::at(SQLITE, more)
+    }
+
+    /// In this store, with more config.
+    pub(super) fn at(store: &str, more: &str) -> Scene {
+        let mut site = Site::with(store, &format!("{CONFIG}{more}"));
         site.set("HAPAX_VAULT_KEY", VAULT_KEY);
         std::fs::write(site.path().join("logo.svg"), LOGO).expect("written");
         Scene {

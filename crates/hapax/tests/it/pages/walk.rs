@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::browser::{Browser, hidden, text};
-use crate::effects::scene::{SQLITE, Scene, effect};
+use crate::effects::scene::{Scene, effect, on_each_store};
 use crate::support::clock::{TOO_LONG, until};
 use crate::support::server::TOKEN;
 use crate::support::world::{Act, World};
@@ -43,12 +43,16 @@ fn refused(browser: &Browser<'_>, event: &str, revision: &str) {
 
 #[test]
 fn a_half_failed_event_is_understood_tried_and_done() {
+    on_each_store(a_half_failed_event_is_understood_tried_and_done_on);
+}
+
+fn a_half_failed_event_is_understood_tried_and_done_on(store: &str) {
     let world = world();
     let effects = [
         effect("good", &world.url("/good"), ONE_TRY),
         effect("bad", &world.url("/dead"), ONE_TRY),
     ];
-    let scene = Scene::new(SQLITE, &effects);
+    let scene = Scene::new(store, &effects);
     let id = scene.send("evt_1", "invoice.paid", &json!({}));
     scene.wait_for_status(&id, "dead");
     let browser = Browser::logged_in(&scene.server, TOKEN);
@@ -107,9 +111,13 @@ fn a_half_failed_event_is_understood_tried_and_done() {
 
 #[test]
 fn an_uncertain_effect_is_settled_by_a_person() {
+    on_each_store(an_uncertain_effect_is_settled_by_a_person_on);
+}
+
+fn an_uncertain_effect_is_settled_by_a_person_on(store: &str) {
     let world = world();
     let more = format!("repeat = \"once\"\n{ONE_TRY}");
-    let scene = Scene::new(SQLITE, &[effect("card", &world.url("/silent"), &more)]);
+    let scene = Scene::new(store, &[effect("card", &world.url("/silent"), &more)]);
     let id = scene.send("evt_1", "invoice.paid", &json!({}));
     let effect = scene.wait_for_state(&id, "card", "uncertain");
     let effect = effect["id"].as_str().expect("an id");
@@ -133,8 +141,12 @@ fn an_uncertain_effect_is_settled_by_a_person() {
 
 #[test]
 fn dead_letters_are_previewed_and_replayed() {
+    on_each_store(dead_letters_are_previewed_and_replayed_on);
+}
+
+fn dead_letters_are_previewed_and_replayed_on(store: &str) {
     let world = world();
-    let scene = Scene::new(SQLITE, &[effect("bad", &world.url("/dead"), ONE_TRY)]);
+    let scene = Scene::new(store, &[effect("bad", &world.url("/dead"), ONE_TRY)]);
     let ids: Vec<String> = (0..5)
         .map(|at| scene.send(&format!("evt_{at}"), "invoice.paid", &json!({})))
         .collect();

@@ -277,6 +277,10 @@ queries! {
         status: Option<String>,
         /// The key.
         key: Option<String>,
+        /// A text in the key, letter by letter. A page looks at so many events at a time: it may have few rows or none and not be
+        /// `done`, and goes on at its `iterator`.
+        #[param(rename = "keyContains")]
+        key_contains: Option<String>,
         /// The entity.
         entity: Option<String>,
         /// Received at or after this time.

@@ -105,6 +105,8 @@ values! {
     signature_names, signature_names_or_null = words(NamesWord::ALL.map(NamesWord::word));
     /// Is anything sent to an endpoint?
     standing, standing_or_null = words(Standing::ALL.map(Standing::word));
+    /// What a breaker lets through.
+    breaker, breaker_or_null = words(["closed", "open", "trying", "elsewhere"]);
     /// Where a delivery stands, or how an attempt ended.
     message_status, message_status_or_null = numbers(Status::ALL.map(|one| u16::from(one.code())));
     /// The same in words.

@@ -40,6 +40,9 @@ pub async fn send(
         fields.refuse("payload", "an object is expected");
     }
     fields.finish()?;
+    if !api.examples.take(endpoint.app, posted.at) {
+        return Err(answer::TOO_MANY_EXAMPLES.into());
+    }
     let known = {
         api.publisher
             .registry

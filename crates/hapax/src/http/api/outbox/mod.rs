@@ -7,6 +7,7 @@
 //! - [`stats`], [`usage`], [`task`], [`poller`], [`example`], [`import`], [`portal`], [`health`]: as they are called; `unsupported`: what is
 //!   refused
 //! - [`operational`]: endpoints of operators
+//! - [`lane`]: how the way to an endpoint is; [`quota`]: how many examples may be sent
 //! - [`jwks`]: public keys, open to everybody
 //! - `words`: what names and numbers have to be like; `halt`: answers that end a request early
 //!
@@ -27,6 +28,7 @@ mod halt;
 pub mod health;
 pub mod import;
 pub mod jwks;
+pub mod lane;
 pub mod message;
 pub(in crate::http::api) mod message_body;
 mod message_query;
@@ -34,6 +36,7 @@ pub mod operational;
 mod page;
 pub mod poller;
 pub mod portal;
+pub mod quota;
 pub mod stats;
 pub(in crate::http::api) mod status;
 pub mod task;
@@ -79,6 +82,8 @@ pub(super) fn of_app() -> OpenApiRouter<Api> {
         .routes(routes!(delivery::resend))
         .routes(routes!(stats::deliveries))
         .routes(routes!(stats::attempts))
+        .routes(routes!(stats::history))
+        .routes(routes!(lane::show))
         .routes(routes!(task::recover))
         .routes(routes!(task::replay_missing))
         .routes(routes!(task::bulk_replay))

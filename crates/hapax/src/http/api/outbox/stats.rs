@@ -14,6 +14,7 @@ use crate::clock;
 use crate::http::answer;
 use crate::http::api::Api;
 use crate::http::api::describe::asked_of_outbox::SpanQuery;
+use crate::http::api::describe::value;
 use crate::http::api::list::{self, Invalid};
 
 /// Figures go back so far unless told.
@@ -44,6 +45,32 @@ struct AttemptStatsBody {
     canceled: u64,
 }
 
+/// What attempts came to in one hour.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = EndpointHour)]
+struct HourBody {
+    /// When it began.
+    #[schema(schema_with = value::time)]
+    hour: String,
+    /// Attempts that got through.
+    success: u64,
+    /// Attempts that did not.
+    fail: u64,
+    /// Deliveries that were given up.
+    given_up: u64,
+}
+
+/// The figures of an endpoint, and how they came about.
+#[derive(Serialize, ToSchema)]
+#[schema(as = EndpointHistory)]
+struct HistoryBody {
+    deliveries: StatsBody,
+    attempts: AttemptStatsBody,
+    /// Hours in which something happened, oldest first.
+    hours: Vec<HourBody>,
+}
+
 /// From when to when. Figures are by the hour.
 fn span(query: Option<&str>) -> Result<(Time, Time), Halt> {
     let (mut since, mut until) = (None, None);
@@ -61,22 +88,43 @@ fn span(query: Option<&str>) -> Result<(Time, Time), Halt> {
     Ok((since.unwrap_or(until - BACK), until))
 }
 
-async fn tallies(
-    api: &Api,
-    app: &str,
-    name: &str,
-    query: Option<&str>,
-) -> Result<(Tally, u64, u64), Halt> {
-    let (since, until) = span(query)?;
-    let endpoint = change::find_endpoint(api, app, name).await?.id;
-    let mut sum = Tally::of(since);
-    for tally in api.store.tallies(endpoint, since, until).await? {
-        sum.done += tally.done;
-        sum.failed += tally.failed;
-        sum.dead += tally.dead;
+/// What is known of an endpoint within a span.
+struct Figures {
+    hours: Vec<Tally>,
+    pending: u64,
+    sending: u64,
+}
+
+impl Figures {
+    async fn read(api: &Api, app: &str, name: &str, query: Option<&str>) -> Result<Figures, Halt> {
+        let (since, until) = span(query)?;
+        let endpoint = change::find_endpoint(api, app, name).await?.id;
+        let hours = api.store.tallies(endpoint, since, until).await?;
+        let (pending, sending) = api.store.waiting(endpoint).await?;
+        Ok(Figures {
+            hours,
+            pending,
+            sending,
+        })
     }
-    let (pending, sending) = api.store.waiting(endpoint).await?;
-    Ok((sum, pending, sending))
+
+    fn deliveries(&self) -> StatsBody {
+        StatsBody {
+            success: self.hours.iter().map(|tally| tally.done).sum(),
+            pending: self.pending,
+            sending: self.sending,
+            fail: self.hours.iter().map(|tally| tally.dead).sum(),
+            canceled: 0,
+        }
+    }
+
+    fn attempts(&self) -> AttemptStatsBody {
+        AttemptStatsBody {
+            success: self.hours.iter().map(|tally| tally.done).sum(),
+            fail: self.hours.iter().map(|tally| tally.failed).sum(),
+            canceled: 0,
+        }
+    }
 }
 
 /// Deliveries to an endpoint by where they stand.
@@ -89,15 +137,8 @@ pub async fn deliveries(
     Path((app, name)): Path<(String, String)>,
     RawQuery(query): RawQuery,
 ) -> impl IntoResponse {
-    let (sum, pending, sending) = tallies(&api, &app, &name, query.as_deref()).await?;
-    let body = StatsBody {
-        success: sum.done,
-        pending,
-        sending,
-        fail: sum.dead,
-        canceled: 0,
-    };
-    Outcome::Ok(answer::json(StatusCode::OK, &body))
+    let figures = Figures::read(&api, &app, &name, query.as_deref()).await?;
+    Outcome::Ok(answer::json(StatusCode::OK, &figures.deliveries()))
 }
 
 /// Attempts at an endpoint by how they ended.
@@ -110,11 +151,31 @@ pub async fn attempts(
     Path((app, name)): Path<(String, String)>,
     RawQuery(query): RawQuery,
 ) -> impl IntoResponse {
-    let (sum, ..) = tallies(&api, &app, &name, query.as_deref()).await?;
-    let body = AttemptStatsBody {
-        success: sum.done,
-        fail: sum.failed,
-        canceled: 0,
+    let figures = Figures::read(&api, &app, &name, query.as_deref()).await?;
+    Outcome::Ok(answer::json(StatusCode::OK, &figures.attempts()))
+}
+
+/// Both of an endpoint, and hour by hour what came of its attempts.
+#[utoipa::path(get, path = "/app/{app_id}/endpoint/{endpoint_id}/history", operation_id = "getEndpointHistory", tag = "endpoints",
+    params(("app_id" = String, Path, description = "the application's id or uid"),
+        ("endpoint_id" = String, Path, description = "the endpoint's id or uid"), SpanQuery),
+    responses((status = OK, description = "the figures", body = HistoryBody)))]
+pub async fn history(
+    State(api): State<Api>,
+    Path((app, name)): Path<(String, String)>,
+    RawQuery(query): RawQuery,
+) -> impl IntoResponse {
+    let figures = Figures::read(&api, &app, &name, query.as_deref()).await?;
+    let hour = |tally: &Tally| HourBody {
+        hour: clock::text(tally.hour),
+        success: tally.done,
+        fail: tally.failed,
+        given_up: tally.dead,
+    };
+    let body = HistoryBody {
+        deliveries: figures.deliveries(),
+        attempts: figures.attempts(),
+        hours: figures.hours.iter().map(hour).collect(),
     };
     Outcome::Ok(answer::json(StatusCode::OK, &body))
 }

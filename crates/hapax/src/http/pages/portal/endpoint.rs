@@ -27,9 +27,8 @@ pub async fn show(portal: Portal, Path(id): Path<String>, RawQuery(query): RawQu
 async fn render(portal: &Portal, id: &str, query: &str, fault: Option<&Fault>) -> Shown {
     let (at, wanted) = (piece(id), wanted(query, &["status"]));
     let endpoint = portal.get(&format!("/endpoint/{at}")).await?;
-    let deliveries = portal.get(&format!("/endpoint/{at}/stats")).await?;
-    let attempts = portal.get(&format!("/endpoint/{at}/attempt-stats")).await?;
-    let days = days(portal, &at).await?;
+    let history = portal.get(&format!("/endpoint/{at}/history")).await?;
+    let days = days(portal.guest.looker.now, &history);
     let latest = format!(
         "/attempt/endpoint/{at}?limit={ROWS}&with_msg=true&with_content=false&{}{}",
         wanted.query,
@@ -39,8 +38,8 @@ async fn render(portal: &Portal, id: &str, query: &str, fault: Option<&Fault>) -
     let types = portal.types(TYPES).await?;
     let shown = page::Shown {
         endpoint: &endpoint,
-        deliveries: &deliveries,
-        attempts: &attempts,
+        deliveries: &history["deliveries"],
+        attempts: &history["attempts"],
         days: &days,
         latest: &latest,
         status: wanted.value("status"),
@@ -52,27 +51,24 @@ async fn render(portal: &Portal, id: &str, query: &str, fault: Option<&Fault>) -
 }
 
 /// Attempts by day, the oldest first; today is the last.
-async fn days(portal: &Portal, at: &str) -> Result<Vec<Day>, Fault> {
+fn days(now: Time, history: &Value) -> Vec<Day> {
     let day = Span::from_days(1).micros();
-    let midnight = portal.guest.looker.now.micros() / day * day;
-    let mut days = Vec::new();
-    for back in (0..DAYS).rev() {
-        let since = Time::from_micros(midnight - back * day);
-        let until = Time::from_micros(since.micros() + day - 1);
-        let (from, to) = (clock::text(since), clock::text(until));
-        let path = format!(
-            "/endpoint/{at}/attempt-stats?since={}&until={}",
-            piece(&from),
-            piece(&to)
-        );
-        let told = portal.get(&path).await?;
-        days.push(Day {
-            name: from.get(5..10).unwrap_or_default().to_owned(),
-            success: told.number("success"),
-            fail: told.number("fail"),
+    let midnight = now.micros() / day * day;
+    let of_day = |back: i64| {
+        let date = clock::text(Time::from_micros(midnight - back * day));
+        let date = date.get(..10).unwrap_or_default();
+        let hours = history.list("hours").iter();
+        let hours = hours.filter(|hour| hour.text("hour").starts_with(date));
+        let (success, fail) = hours.fold((0, 0), |(success, fail), hour| {
+            (success + hour.number("success"), fail + hour.number("fail"))
         });
-    }
-    Ok(days)
+        Day {
+            name: date.get(5..).unwrap_or_default().to_owned(),
+            success,
+            fail,
+        }
+    };
+    (0..DAYS).rev().map(of_day).collect()
 }
 
 /// Sends an example.
@@ -122,5 +118,28 @@ async fn act(
     {
         Ok(_) => guest::back_to(&format!("/portal/endpoints/{at}"), word),
         Err(fault) => render(portal, id, "", Some(&fault)).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hours_add_up_to_days_and_today_is_the_last() {
+        let now: Time = Time::from_secs(20 * 86_400 + 3_600);
+        let hour = |text: &str, success: u64, fail: u64| json!({ "hour": text, "success": success, "fail": fail });
+        let history = json!({ "hours": [
+            hour("1970-01-01T05:00:00Z", 100, 100),
+            hour("1970-01-20T22:00:00Z", 1, 2),
+            hour("1970-01-20T23:00:00Z", 10, 20),
+            hour("1970-01-21T00:00:00Z", 5, 0),
+        ] });
+        let days = days(now, &history);
+        assert_eq!(days.len(), 14);
+        let figures = |day: &Day| (day.name.clone(), day.success, day.fail);
+        assert_eq!(figures(&days[13]), ("01-21".to_owned(), 5, 0));
+        assert_eq!(figures(&days[12]), ("01-20".to_owned(), 11, 22));
+        assert_eq!(figures(&days[0]), ("01-08".to_owned(), 0, 0));
     }
 }

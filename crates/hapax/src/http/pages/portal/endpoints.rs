@@ -11,11 +11,12 @@ use crate::dashboard::portal::endpoints as page;
 use crate::dashboard::portal::settings::{self, Written};
 use crate::http::pages::ask::piece;
 use crate::http::pages::event_list::iterator;
+use crate::http::pages::submitted::Submitted;
 
 /// Endpoints on a page: each has figures, which are asked for one by one.
 const ROWS: u32 = 25;
 /// Types that a form offers: what the API gives at once. More are written into the list by the API only.
-pub(super) const TYPES: &str = "?limit=250";
+pub const TYPES: &str = "?limit=250";
 /// What the list's figures are about.
 const BACK: Span = Span::from_days(7);
 
@@ -49,7 +50,7 @@ pub async fn blank(portal: Portal) -> Shown {
 
 /// A new one.
 pub async fn add(portal: Portal, form: Form) -> Shown {
-    let written = written(&form);
+    let written = written(&form.0);
     match portal.post("/endpoint", &body(&written), &form).await {
         Ok(made) => guest::back_to(
             &format!("/portal/endpoints/{}", piece(made.text("id"))),
@@ -64,8 +65,7 @@ pub async fn add(portal: Portal, form: Form) -> Shown {
 }
 
 /// What somebody wrote.
-pub(super) fn written(form: &Form) -> Written {
-    let form = &form.0;
+pub fn written(form: &Submitted) -> Written {
     let boxes = form.all("types").into_iter().map(str::to_owned);
     Written {
         url: form.text("url").to_owned(),
@@ -77,7 +77,7 @@ pub(super) fn written(form: &Form) -> Written {
 }
 
 /// The same for the API, which takes `null` for nothing.
-pub(super) fn body(written: &Written) -> Value {
+pub fn body(written: &Written) -> Value {
     let some = |all: Vec<String>| match all.is_empty() {
         true => Value::Null,
         false => json!(all),

@@ -17,6 +17,7 @@ use crate::http::pages::session::Realm;
 use crate::http::pages::shown::{self, html, told_of};
 use crate::http::pages::submitted::Submitted;
 use crate::http::pages::visitor;
+use crate::operate::tokens::Actor;
 
 /// Whoever failed too often waits this long.
 const WAIT_SECONDS: u64 = 60;
@@ -54,6 +55,7 @@ pub async fn enter(
     if !visitor::is_from_here(request.headers()) {
         return guest::refuse(&pages, answer::OTHER_FORM);
     }
+    let here = guest::find(&pages, &request).and_then(|visitor| visitor.actor.app);
     let from = remote.map_or_else(|| "".into(), |Extension(Remote(address))| address);
     let now = clock::now();
     if pages.attempts.too_many(&from, now) {
@@ -65,8 +67,12 @@ pub async fn enter(
     let Some(form) = Submitted::read(request).await else {
         return guest::refuse(&pages, answer::OTHER_FORM);
     };
-    let token = token_hash(key(form.text("key")).as_bytes());
+    let key = key(form.text("key"));
+    let token = token_hash(key.as_bytes());
     match pages.api.tokens.find(token, now) {
+        Some(actor) if actor.app.is_some() && is_elsewhere(here.as_deref(), &actor, &form) => {
+            leave_first(&pages, here.as_deref(), actor.app.as_deref(), key)
+        }
         Some(actor) if actor.app.is_some() => {
             let mut answer = shown::to("/portal/endpoints");
             let cookie = pages.sessions.begin(Realm::Portal, token, now);
@@ -87,6 +93,26 @@ pub async fn enter(
             )
         }
     }
+}
+
+/// Would this link take somebody out of another application's portal without their knowing?
+fn is_elsewhere(here: Option<&str>, actor: &Actor, form: &Submitted) -> bool {
+    here.is_some() && here != actor.app.as_deref() && form.text("leave") != "yes"
+}
+
+/// Asks before one application's pages take the place of another's.
+fn leave_first(pages: &Pages, here: Option<&str>, there: Option<&str>, key: &str) -> Response {
+    let catalog = pages.api.publisher.registry.catalog();
+    let name = |id: Option<&str>| {
+        let app = id.and_then(|id| catalog.app(id));
+        app.map_or_else(|| "an application".to_owned(), |app| app.name.clone())
+    };
+    let (here, there) = (name(here), name(there));
+    let look = pages.api.look.now();
+    html(
+        StatusCode::CONFLICT,
+        &page::another(&look, &here, &there, key),
+    )
 }
 
 fn refused(pages: &Pages, problem: Problem, detail: Option<&str>) -> Response {

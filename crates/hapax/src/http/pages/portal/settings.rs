@@ -36,7 +36,7 @@ async fn render(portal: &Portal, id: &str, wrote: Option<Written>, fault: Option
 
 /// Changes it.
 pub async fn save(portal: Portal, Path(id): Path<String>, form: Form) -> Shown {
-    let (at, wrote) = (piece(&id), written(&form));
+    let (at, wrote) = (piece(&id), written(&form.0));
     let path = format!("/endpoint/{at}");
     match portal
         .change(Method::PATCH, &path, &body(&wrote), &form)
