@@ -15,6 +15,8 @@ pub const QUIET_LOOKS: u32 = 6;
 pub const CLEARED_MAX: usize = 100;
 /// Alerts that stand at a time; more are not raised. With so many, another one helps nobody.
 pub const ACTIVE_MAX: usize = 1_000;
+/// Those of them that are of one kind, so that a thousand endpoints that are disabled do not hide a full disk.
+pub const KIND_MAX: usize = 200;
 
 /// An alert, standing or cleared.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,7 +100,7 @@ impl Board {
             standing.alert.text.clone_from(&finding.text);
             return None;
         }
-        if self.active.len() == ACTIVE_MAX {
+        if self.active.len() == ACTIVE_MAX || self.standing(finding.kind) == KIND_MAX {
             return None;
         }
         let alert = Alert {
@@ -115,6 +117,13 @@ impl Board {
         };
         self.active.insert(key, standing);
         Some(alert)
+    }
+
+    /// How many alerts of a kind stand.
+    pub fn standing(&self, kind: Kind) -> usize {
+        let from = (kind, String::new());
+        let alerts = self.active.range(from..);
+        alerts.take_while(|((of, _), _)| *of == kind).count()
     }
 
     fn clear(&mut self, now: Time) -> Vec<Alert> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hapax_ledger::event::EventStatus;
 use hapax_ledger::id::EventId;
 use hapax_ledger::time::Span;
-use hapax_store::nouns::DiskState;
+use hapax_store::nouns::{DiskState, Endpoint};
 
 use crate::metrics::Lag;
 
@@ -27,6 +27,8 @@ pub struct Facts {
     pub dead: Option<DeadLetters>,
     /// Events that wait for a person.
     pub reviews: Option<Reviews>,
+    /// Endpoints that nothing is sent to any more although their owners did not ask for that.
+    pub closed: Option<Vec<Arc<Endpoint>>>,
 }
 
 /// Deliveries of a source, counted.

@@ -17,11 +17,13 @@ pub enum Kind {
     Disk,
     /// Far more requests are refused than usual.
     SignatureFailures,
+    /// Nothing is sent to an endpoint any more: it answered that it is gone, or failed for too long.
+    EndpointDisabled,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 7] = [
+    pub const ALL: [Kind; 8] = [
         Kind::DuplicateSpike,
         Kind::Bouncing,
         Kind::ReviewQueue,
@@ -29,10 +31,11 @@ impl Kind {
         Kind::DispatchLag,
         Kind::Disk,
         Kind::SignatureFailures,
+        Kind::EndpointDisabled,
     ];
 
     /// Kinds that are about the whole ledger: one node tells them for all.
-    pub const OF_QUEUES: [Kind; 2] = [Kind::ReviewQueue, Kind::DeadLetters];
+    pub const OF_ALL: [Kind; 3] = [Kind::ReviewQueue, Kind::DeadLetters, Kind::EndpointDisabled];
 
     /// The word that programs know it by.
     pub const fn word(self) -> &'static str {
@@ -44,6 +47,7 @@ impl Kind {
             Kind::DispatchLag => "dispatch_lag",
             Kind::Disk => "disk",
             Kind::SignatureFailures => "signature_failures",
+            Kind::EndpointDisabled => "endpoint_disabled",
         }
     }
 
@@ -57,6 +61,7 @@ impl Kind {
             Kind::DispatchLag => "H0505",
             Kind::Disk => "H0506",
             Kind::SignatureFailures => "H0507",
+            Kind::EndpointDisabled => "H0508",
         }
     }
 
@@ -81,6 +86,9 @@ impl Kind {
             Kind::Disk => "make space, shorten `retain.payload`, or give the store a larger disk",
             Kind::SignatureFailures => {
                 "GET /api/v1/source/NAME/refused says the likely cause of each; a secret may have been rotated at the provider"
+            }
+            Kind::EndpointDisabled => {
+                "ask its owner to mend it, enable it again, then recover what was skipped; or delete it"
             }
         }
     }

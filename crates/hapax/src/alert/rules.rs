@@ -3,11 +3,12 @@
 
 use hapax_ledger::event::EventStatus;
 use hapax_ledger::time::Span;
-use hapax_store::nouns::DiskState;
+use hapax_store::nouns::{DiskState, Endpoint, Standing};
 
 use super::facts::{Bounced, Counts, DeadLetters, Facts, Reviews, Traffic};
 use super::kind::{Kind, Severity};
 use super::notice::ALERT_LANE;
+use crate::clock::text as time_text;
 use crate::metrics::{LATE_FROM, Lag};
 
 /// Fewer than this in a window are chance, whatever their share.
@@ -88,6 +89,13 @@ pub fn judge(facts: &Facts) -> Judgement {
     }
     if let Some(queue) = facts.reviews {
         said.put(Kind::ReviewQueue, reviews(queue, window));
+    }
+    if let Some(endpoints) = &facts.closed {
+        let closed = endpoints.iter();
+        said.put(
+            Kind::EndpointDisabled,
+            closed.filter_map(|endpoint| closed_by_us(endpoint)),
+        );
     }
     said
 }
@@ -303,6 +311,27 @@ fn reviews(queue: Reviews, window: Span) -> Option<Finding> {
         subject: "events".to_owned(),
         severity: Severity::Warning,
         text: format!("{waiting} events or more wait for a person{more}"),
+    })
+}
+
+/// One finding for each endpoint: they have different owners. Its URL is not said, since some carry a secret.
+fn closed_by_us(endpoint: &Endpoint) -> Option<Finding> {
+    let why = match (endpoint.standing, endpoint.failing_since) {
+        (Standing::Enabled | Standing::Disabled, _) => return None,
+        (Standing::Gone, _) => "answered that it is gone (410)".to_owned(),
+        (Standing::Failed, Some(since)) => {
+            format!("has done nothing but fail since {}", time_text(since))
+        }
+        (Standing::Failed, None) => "failed for too long".to_owned(),
+    };
+    let (id, app) = (endpoint.id, endpoint.app);
+    Some(Finding {
+        kind: Kind::EndpointDisabled,
+        subject: id.to_string(),
+        severity: Severity::Warning,
+        text: format!(
+            "endpoint {id} of application {app} {why} and is disabled: its deliveries are skipped"
+        ),
     })
 }
 

@@ -20,6 +20,7 @@ use crate::config::AlertsConfig;
 use crate::dispatch::Dispatcher;
 use crate::inbox::Inbox;
 use crate::metrics::Metrics;
+use crate::outbox::Registry;
 
 /// Events that wait for a person are counted at one look in so many: the store reads thousands of rows for it.
 const LOOKS_BETWEEN_REVIEWS: u32 = 6;
@@ -34,6 +35,8 @@ pub struct Parts {
     pub inbox: Arc<Inbox>,
     /// Sends alerts, and says whether this node speaks for all.
     pub dispatcher: Dispatcher,
+    /// Endpoints, and whether they are sent to.
+    pub registry: Arc<Registry>,
     /// What is counted.
     pub metrics: Arc<Metrics>,
     /// How often, and where alerts go.
@@ -45,6 +48,7 @@ pub struct Alerts {
     store: Arc<dyn Store>,
     inbox: Arc<Inbox>,
     dispatcher: Dispatcher,
+    registry: Arc<Registry>,
     metrics: Arc<Metrics>,
     config: ArcSwap<AlertsConfig>,
     board: Mutex<Board>,
@@ -101,6 +105,7 @@ impl Alerts {
             store: parts.store,
             inbox: parts.inbox,
             dispatcher: parts.dispatcher,
+            registry: parts.registry,
             metrics: parts.metrics,
             config: ArcSwap::from_pointee(parts.config),
             board: Mutex::default(),
@@ -171,11 +176,14 @@ impl Alerts {
             disk: self.store.disk(),
             dead: None,
             reviews: None,
+            closed: None,
         };
         // One node speaks for all of them: the one that also looks after the lane of alerts.
         if self.dispatcher.looks_after(ALERT_LANE) {
             facts.dead = told(gather::dead(&*self.store).await);
             facts.reviews = self.reviews(memory).await;
+            // Whichever node disabled them: the dispatcher's beat brings the catalogue up to date on every node.
+            facts.closed = Some(self.registry.catalog().closed().cloned().collect());
             memory.elsewhere = 0;
         } else {
             self.not_ours(memory);
@@ -187,7 +195,7 @@ impl Alerts {
     fn not_ours(&self, memory: &mut Memory) {
         memory.elsewhere = memory.elsewhere.saturating_add(1);
         if memory.elsewhere >= QUIET_LOOKS {
-            self.board().hand_over(&Kind::OF_QUEUES);
+            self.board().hand_over(&Kind::OF_ALL);
             memory.history.forget_queues();
             memory.reviews = None;
         }
@@ -212,8 +220,7 @@ impl Alerts {
     fn count(&self) {
         let board = self.board();
         for kind in Kind::ALL {
-            let standing = board.active().filter(|alert| alert.kind == kind).count();
-            self.metrics.alerts(kind.word(), standing);
+            self.metrics.alerts(kind.word(), board.standing(kind));
         }
     }
 

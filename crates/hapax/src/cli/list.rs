@@ -100,6 +100,32 @@ pub(super) fn time(option: &str, value: &str, now: Time) -> Result<jiff::Timesta
     })
 }
 
+/// How many fit, if they are on so many pages; `each` hears how many it were so far.
+pub(super) async fn count(
+    client: &Client,
+    noun: Noun,
+    filter: &Filter,
+    pages_max: usize,
+    each: impl Fn(u64),
+) -> Result<Option<u64>, Failure> {
+    let mut part = PartArgs {
+        iterator: None,
+        limit: PAGE_ROWS_MAX as u32,
+        json: true,
+    };
+    let mut counted = 0;
+    for _ in 0..pages_max {
+        let page = list(client, noun, filter, &part).await?;
+        counted += page["data"].as_array().map_or(0, Vec::len) as u64;
+        each(counted);
+        part.iterator = page["iterator"].as_str().map(str::to_owned);
+        if page["done"].as_bool().unwrap_or(true) || part.iterator.is_none() {
+            return Ok(Some(counted));
+        }
+    }
+    Ok(None)
+}
+
 /// Page after page until there are enough.
 pub(super) async fn list(
     client: &Client,

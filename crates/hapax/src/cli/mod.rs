@@ -44,6 +44,7 @@ mod output;
 mod pages;
 mod progress;
 mod replay;
+mod replay_watch;
 mod rows;
 mod sample;
 mod secrets;

@@ -22,25 +22,38 @@ impl Bar {
 
     /// So much of it is done.
     pub(super) fn at(&self, done: u64, total: Option<u64>) {
+        self.draw(&line(self.what, done, total));
+    }
+
+    /// Does anybody see it?
+    pub(super) fn is_shown(&self) -> bool {
+        self.shown
+    }
+
+    /// This line instead of the one before.
+    pub(super) fn draw(&self, line: &str) {
         if self.shown {
             let mut stderr = anstream::stderr().lock();
-            let _ = write!(stderr, "\r\x1b[2K{}", line(self.what, done, total));
+            let _ = write!(stderr, "\r\x1b[2K{line}");
             let _ = stderr.flush();
+        }
+    }
+
+    /// It is over, and the line stays.
+    pub(super) fn keep(&self) {
+        if self.shown {
+            let _ = writeln!(anstream::stderr().lock());
         }
     }
 
     /// It is over, well or not: the line goes.
     pub(super) fn end(&self) {
-        if self.shown {
-            let mut stderr = anstream::stderr().lock();
-            let _ = write!(stderr, "\r\x1b[2K");
-            let _ = stderr.flush();
-        }
+        self.draw("");
     }
 }
 
 /// `copying  [######..................]  25%  512 of 2048`
-fn line(what: &str, done: u64, total: Option<u64>) -> String {
+pub(super) fn line(what: &str, done: u64, total: Option<u64>) -> String {
     let Some(total) = total.filter(|total| *total > 0) else {
         return format!("{what}  {done}");
     };

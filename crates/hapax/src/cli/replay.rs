@@ -1,8 +1,5 @@
 //! `hapax replay`: start, watch and cancel replays of many events, through the HTTP API.
 
-use std::io::{IsTerminal, Write};
-use std::time::Duration;
-
 use serde_json::{Map, Value, json};
 
 use super::answer::{expect_json, text};
@@ -10,15 +7,14 @@ use super::client::{Client, block_on};
 use super::exit::{Exit, Failure};
 use super::list::{self, Noun, one};
 use super::output;
+use super::replay_watch::Seen;
 use super::rows::{self, cell};
 use crate::clock;
 
-const REPLAY: Noun = Noun {
+pub(super) const REPLAY: Noun = Noun {
     one: "replay",
     many: "replay",
 };
-/// How often a progress bar looks.
-const LOOK_EVERY: Duration = Duration::from_millis(300);
 
 /// Replay many events by filter: what is not done is carried out, page by page
 #[derive(Debug, clap::Subcommand)]
@@ -93,7 +89,10 @@ pub(super) fn run(command: &Command) -> Result<Exit, Failure> {
     let client = Client::from_env()?;
     match command {
         Command::Start(args) => {
-            let answer = block_on(client.post("/api/v1/replay", &body(args)?))?;
+            let filter = filter(args)?;
+            let seen = Seen::new(!args.json);
+            let total = block_on(seen.count(&client, &filter))?;
+            let answer = block_on(client.post("/api/v1/replay", &body(args, filter)))?;
             let started = expect_json(&client, &answer, REPLAY, "place for replays")?;
             if args.json {
                 output::json(&started)?;
@@ -101,13 +100,13 @@ pub(super) fn run(command: &Command) -> Result<Exit, Failure> {
             }
             let id = text(&started["id"]);
             output::data(&id)?;
-            watch(&client, &id)
+            show(&block_on(seen.watch(&client, &id, total))?)
         }
         Command::Show(args) if args.json => {
             output::json(&block_on(list::show(&client, REPLAY, &args.id))?)?;
             Ok(Exit::Ok)
         }
-        Command::Show(args) => watch(&client, &args.id),
+        Command::Show(args) => show(&block_on(Seen::new(true).watch(&client, &args.id, None))?),
         Command::Cancel(args) => {
             let path = format!("{}/cancel", one(REPLAY, &args.id));
             let answer = block_on(client.post(&path, &json!({ "reason": args.reason })))?;
@@ -118,7 +117,8 @@ pub(super) fn run(command: &Command) -> Result<Exit, Failure> {
     }
 }
 
-fn body(args: &StartArgs) -> Result<Value, Failure> {
+/// Which events are meant, by the names of the API.
+fn filter(args: &StartArgs) -> Result<list::Filter, Failure> {
     let now = clock::now();
     let time = |name, value: &Option<String>| {
         let value = value.as_deref();
@@ -135,58 +135,24 @@ fn body(args: &StartArgs) -> Result<Value, Failure> {
         ("until", time("until", &args.until)?),
     ];
     let filter = filter.into_iter();
+    Ok(filter
+        .filter_map(|(name, value)| Some((name, value?)))
+        .collect())
+}
+
+fn body(args: &StartArgs, filter: list::Filter) -> Value {
+    let filter = filter.into_iter();
     let filter: Map<String, Value> = filter
-        .filter_map(|(name, value)| Some((name.to_owned(), value?.into())))
+        .map(|(name, value)| (name.to_owned(), value.into()))
         .collect();
-    Ok(json!({
+    json!({
         "filter": filter, "reason": args.reason, "dryRun": args.dry_run, "rate": args.rate,
-    }))
+    })
 }
 
-/// Shows a replay; on a terminal, until it has ended.
-fn watch(client: &Client, id: &str) -> Result<Exit, Failure> {
-    let bar = std::io::stderr().is_terminal();
-    let replay = block_on(async {
-        loop {
-            let replay = list::show(client, REPLAY, id).await?;
-            if !bar {
-                return Ok(replay);
-            }
-            draw(&replay);
-            if replay["state"] != "running" {
-                let _ = writeln!(anstream::stderr().lock());
-                return Ok(replay);
-            }
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
-    })?;
-    rows::facts(facts(&replay))?;
+fn show(replay: &Value) -> Result<Exit, Failure> {
+    rows::facts(facts(replay))?;
     Ok(Exit::Ok)
-}
-
-/// One line that is drawn over itself.
-fn draw(replay: &Value) {
-    let mut stderr = anstream::stderr().lock();
-    let _ = write!(stderr, "\r\x1b[2K{}", progress(replay));
-    let _ = stderr.flush();
-}
-
-/// `running  120 looked at: 80 sent, 30 nothing to do, 10 blocked, 0 failed`. How many there are is known only in the end.
-fn progress(replay: &Value) -> String {
-    let sent = match replay["dryRun"] == json!(true) {
-        true => "would be sent",
-        false => "sent",
-    };
-    let count = |name: &str| text(&replay[name]);
-    format!(
-        "{}  {} looked at: {} {sent}, {} nothing to do, {} blocked, {} failed",
-        count("state"),
-        count("total"),
-        count("done"),
-        count("skipped"),
-        count("blocked"),
-        count("failed")
-    )
 }
 
 fn facts(replay: &Value) -> [(&'static str, String); 11] {
@@ -204,20 +170,4 @@ fn facts(replay: &Value) -> [(&'static str, String); 11] {
         ("blocked", plain("blocked")),
         ("failed", plain("failed")),
     ]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn progress_in_one_line() {
-        let replay = json!({
-            "state": "running", "dryRun": true, "total": 6, "done": 3, "skipped": 2, "blocked": 1, "failed": 0,
-        });
-        assert_eq!(
-            progress(&replay),
-            "running  6 looked at: 3 would be sent, 2 nothing to do, 1 blocked, 0 failed"
-        );
-    }
 }

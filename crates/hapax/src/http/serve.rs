@@ -100,6 +100,7 @@ pub async fn host(config: Config, reload: Reload, host: Host) -> anyhow::Result<
     stop.send_replace(true);
     server.api.live.end();
     serving.await?;
+    server.api.errands.end().await;
     guarding.await?;
     sweeping.await?;
     reaping.await?;

@@ -76,7 +76,7 @@ impl Server {
             node: node_name(),
             lease: lease(&config.limits),
         });
-        let publisher = publisher(&store, registry, &dispatcher);
+        let publisher = publisher(&store, registry.clone(), &dispatcher);
         let announcer = Announcer::new(publisher.clone(), config.alerts.clone());
         let portal = portal_url(config.public_url.as_deref(), config.listen);
         let sources = Sources::new(config.sources, &config.effects, config.public_url);
@@ -89,6 +89,7 @@ impl Server {
             store: store.clone(),
             inbox: inbox.clone(),
             dispatcher: dispatcher.clone(),
+            registry,
             metrics: metrics.clone(),
             config: config.alerts,
         }));
@@ -111,6 +112,7 @@ impl Server {
             safe,
             offered,
             alerts,
+            errands: Arc::default(),
             live: Arc::default(),
             metrics: metrics.clone(),
         });

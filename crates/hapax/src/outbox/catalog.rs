@@ -32,6 +32,8 @@ pub struct Catalog {
     app_uids: HashMap<Arc<str>, AppId>,
     endpoints: HashMap<EndpointId, Held>,
     of_app: HashMap<AppId, OfApp>,
+    /// Those that nothing is sent to any more although their owners did not ask for that: few, and asked for often.
+    closed: BTreeMap<EndpointId, Arc<Endpoint>>,
     event_types: BTreeMap<Arc<str>, Arc<EventType>>,
 }
 
@@ -97,6 +99,7 @@ impl Catalog {
             free(&mut of_app.uids, uid, endpoint.id);
         }
         self.endpoints.remove(&endpoint.id);
+        self.closed.remove(&endpoint.id);
         if endpoint.deleted_at.is_some() {
             if of_app.endpoints.is_empty() {
                 self.of_app.remove(&endpoint.app);
@@ -108,6 +111,9 @@ impl Catalog {
         }
         let endpoint = Arc::new(endpoint);
         of_app.endpoints.insert(endpoint.id, endpoint.clone());
+        if matches!(endpoint.standing, Standing::Gone | Standing::Failed) {
+            self.closed.insert(endpoint.id, endpoint.clone());
+        }
         let held = Held {
             endpoint: endpoint.clone(),
             found: OnceLock::new(),
@@ -157,6 +163,11 @@ impl Catalog {
     /// An endpoint, by its id.
     pub fn endpoint_by_id(&self, id: EndpointId) -> Option<&Arc<Endpoint>> {
         self.endpoints.get(&id).map(|held| &held.endpoint)
+    }
+
+    /// Endpoints that nothing is sent to any more although their owners did not ask for that, oldest first.
+    pub fn closed(&self) -> impl Iterator<Item = &Arc<Endpoint>> {
+        self.closed.values()
     }
 
     /// A type of events.

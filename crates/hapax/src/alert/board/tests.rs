@@ -100,7 +100,7 @@ fn what_another_node_tells_goes_without_a_word() {
         finding(Kind::Disk, "store", ""),
     ];
     board.look(&says(&found), AT);
-    board.hand_over(&Kind::OF_QUEUES);
+    board.hand_over(&Kind::OF_ALL);
     assert_eq!(
         board.active().map(|alert| alert.kind).collect::<Vec<_>>(),
         [Kind::Disk]
@@ -126,9 +126,11 @@ fn alerts_about_alerts_are_known() {
 #[test]
 fn memory_is_bounded() {
     let mut board = Board::default();
-    let many: Vec<Finding> = (0..2 * ACTIVE_MAX)
-        .map(|number| finding(Kind::Bouncing, &number.to_string(), ""))
-        .collect();
+    let of_each_kind = |number: usize| {
+        let subject = number.to_string();
+        Kind::ALL.map(|kind| finding(kind, &subject, ""))
+    };
+    let many: Vec<Finding> = (0..ACTIVE_MAX).flat_map(of_each_kind).collect();
     assert_eq!(board.look(&says(&many), AT).len(), ACTIVE_MAX);
     for _ in 0..QUIET_LOOKS {
         board.look(&says(&[]), AT);
@@ -137,4 +139,24 @@ fn memory_is_bounded() {
         (board.active().count(), board.cleared().count()),
         (0, CLEARED_MAX)
     );
+}
+
+#[test]
+fn many_alerts_of_one_kind_hide_no_other_and_stay_the_same() {
+    let mut board = Board::default();
+    let closed = |from: usize| {
+        (from..2 * KIND_MAX)
+            .map(|number| finding(Kind::EndpointDisabled, &format!("{number:04}"), ""))
+            .collect::<Vec<_>>()
+    };
+    let first = board.look(&says(&closed(1)), AT);
+    assert_eq!(first.len(), KIND_MAX);
+    assert_eq!(board.standing(Kind::EndpointDisabled), KIND_MAX);
+    assert_eq!(board.standing(Kind::Disk), 0);
+    // One more, which comes before all others, takes nobody's place.
+    for _ in 0..=QUIET_LOOKS {
+        assert!(board.look(&says(&closed(0)), AT).is_empty());
+    }
+    let disk = [closed(0), vec![finding(Kind::Disk, "store", "")]].concat();
+    assert_eq!(brief(&board.look(&says(&disk), AT)), ["raised store"]);
 }

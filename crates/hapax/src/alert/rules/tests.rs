@@ -1,8 +1,12 @@
 //! Tables: what was measured, and what is said about it.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use hapax_ledger::id::EventId;
+use bytes::Bytes;
+use hapax_ledger::id::{AppId, EndpointId, EventId};
+use hapax_ledger::time::Time;
 
 use super::*;
 
@@ -256,6 +260,65 @@ fn a_queue_for_review_is_told_if_it_grows_or_is_long() {
             want,
             "{before} to {waiting}"
         );
+    }
+}
+
+fn endpoint(standing: Standing, failing_since: Option<Time>) -> Arc<Endpoint> {
+    Arc::new(Endpoint {
+        id: EndpointId::from_bytes([1; 16]),
+        app: AppId::from_bytes([2; 16]),
+        uid: None,
+        url: "https://example.com/?token=private".to_owned(),
+        description: String::new(),
+        event_types: Vec::new(),
+        channels: Vec::new(),
+        throttle_rate: None,
+        metadata: BTreeMap::new(),
+        sealed: Bytes::new(),
+        extra: String::new(),
+        standing,
+        failing_since,
+        created_at: Time::from_secs(0),
+        updated_at: Time::from_secs(0),
+        deleted_at: None,
+        revision: 1,
+    })
+}
+
+#[test]
+fn an_endpoint_that_we_disabled_is_told_without_its_url() {
+    let since = Some(Time::from_secs(0));
+    for (standing, since, want) in [
+        (Standing::Enabled, since, None),
+        (Standing::Disabled, since, None),
+        (
+            Standing::Gone,
+            since,
+            Some("answered that it is gone (410) and is disabled"),
+        ),
+        (
+            Standing::Failed,
+            since,
+            Some("has done nothing but fail since 1970-01-01T00:00:00Z and is disabled"),
+        ),
+        (
+            Standing::Failed,
+            None,
+            Some("failed for too long and is disabled"),
+        ),
+    ] {
+        let endpoint = endpoint(standing, since);
+        let found = said(Facts {
+            closed: Some(vec![endpoint.clone()]),
+            ..Facts::default()
+        });
+        let Some(want) = want else {
+            assert!(found.is_empty(), "{standing:?}");
+            continue;
+        };
+        assert_eq!(found[0].subject, endpoint.id.to_string());
+        let text = &found[0].text;
+        assert!(text.contains(want) && !text.contains("private"), "{text}");
     }
 }
 

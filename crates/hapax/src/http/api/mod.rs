@@ -60,6 +60,7 @@ use utoipa_axum::routes;
 
 use self::describe::document::{self, Document, Scope};
 use self::live::Live;
+use self::once::Errands;
 use self::outbox::quota::Examples;
 use super::answer::{self, problem};
 use super::auth;
@@ -132,6 +133,8 @@ pub struct Parts {
     pub offered: Arc<Offered>,
     /// What somebody should look at.
     pub alerts: Arc<Alerts>,
+    /// What is carried out though its caller has hung up.
+    pub errands: Arc<Errands>,
     /// Those who listen.
     pub live: Arc<Live>,
     /// What is counted.

@@ -2,6 +2,9 @@
 //!
 //! Operators' actions keep their keys in the transaction that carries them out. These have no such record, and need none: where the process
 //! dies between the key and the answer, the same request simply goes on, and the ledger's own rules hold what it may do.
+//!
+//! Such a request is carried out to its end though its caller has hung up: otherwise its key would be in progress until its lease ends,
+//! and the caller, who sends the same again, would wait for nobody.
 
 use std::sync::Arc;
 
@@ -14,6 +17,7 @@ use hapax_ledger::time::Span;
 use hapax_store::StoreError;
 use hapax_store::nouns::{Before, KeyClaim, KeyClaimed, KeyEnding};
 use http::StatusCode;
+use tokio::sync::Semaphore;
 
 use super::Api;
 use super::event::unavailable;
@@ -27,6 +31,44 @@ const GUARD: &str = "~api";
 const TTL: Span = Span::from_hours(24);
 /// A request takes milliseconds. One that takes longer has died.
 const LEASE: Span = Span::from_secs(30);
+
+/// Requests with a key that are carried out at a time; more of them wait, and go if their callers do.
+const AT_ONCE_MAX: u32 = 256;
+
+/// Requests with a key that are being carried out, whether or not anybody still waits for them.
+pub struct Errands {
+    places: Arc<Semaphore>,
+}
+
+impl Default for Errands {
+    fn default() -> Errands {
+        Errands {
+            places: Arc::new(Semaphore::new(AT_ONCE_MAX as usize)),
+        }
+    }
+}
+
+impl Errands {
+    /// Carries one out, also without whoever asked for it.
+    async fn run(&self, errand: impl Future<Output = Answer> + Send + 'static) -> Option<Answer> {
+        let place = self.places.clone().acquire_owned().await.ok()?;
+        let running = tokio::spawn(async move {
+            let answer = errand.await;
+            drop(place);
+            answer
+        });
+        running.await.ok()
+    }
+
+    /// Waits until all have ended; none is begun any more.
+    pub async fn end(&self) {
+        let all = self.places.acquire_many(AT_ONCE_MAX).await;
+        if let Ok(all) = all {
+            all.forget();
+        }
+        self.places.close();
+    }
+}
 
 /// What came of a request, and what is to be kept of it.
 pub(super) enum Said {
@@ -43,20 +85,32 @@ struct Right {
 }
 
 /// Carries a request out once, if it has a key.
-pub(super) async fn once(api: &Api, posted: &Posted, work: impl Future<Output = Said>) -> Answer {
-    let right = match posted.request.is_some() {
-        false => None,
-        true => match claim(api, posted).await {
-            Ok(right) => Some(right),
-            Err(answer) => return *answer,
-        },
-    };
-    let said = work.await;
-    if let Some(right) = right
-        && let Err(error) = end(api, right, &said).await
-    {
-        return unavailable(&error);
+pub(super) async fn once(
+    api: Api,
+    posted: Posted,
+    work: impl Future<Output = Said> + Send + 'static,
+) -> Answer {
+    if posted.request.is_none() {
+        return answered(work.await);
     }
+    let errands = api.errands.clone();
+    let errand = async move {
+        let right = match claim(&api, &posted).await {
+            Ok(right) => right,
+            Err(answer) => return *answer,
+        };
+        let said = work.await;
+        match end(&api, right, &said).await {
+            Ok(()) => answered(said),
+            Err(error) => unavailable(&error),
+        }
+    };
+    // Nothing comes back only from a process that ends: the same request goes on with the next one.
+    let answer = errands.run(errand).await;
+    answer.unwrap_or_else(|| problem(answer::KEY_IN_PROGRESS))
+}
+
+fn answered(said: Said) -> Answer {
     match said {
         Said::Keep(body) => answer::with_type(StatusCode::OK, "application/json", body),
         Said::Pass(answer) => answer,

@@ -117,15 +117,16 @@ pub async fn claim(State(api): State<Api>, posted: Posted) -> impl IntoResponse 
     if api.operator.classes().contains_key(&claim.name) {
         return problem(answer::NOT_YOURS);
     }
-    let work = async {
-        match api.store.claim_own(claim).await {
+    let store = api.store.clone();
+    let work = async move {
+        match store.claim_own(claim).await {
             // Only a claim that was given must not be given twice. Everything else is in the ledger, and may change.
             Ok(claimed @ OwnClaimed::Claimed { .. }) => kept(said(claimed)).await,
             Ok(claimed) => Said::Pass(said(claimed)),
             Err(error) => Said::Pass(unavailable(&error)),
         }
     };
-    once(&api, &posted, work).await
+    once(api, posted, work).await
 }
 
 /// An answer that the same request gets again, if it is a good one.
@@ -225,8 +226,9 @@ pub async fn extend(State(api): State<Api>, id: Path<String>, posted: Posted) ->
     match fields.finish() {
         Ok(()) => {
             let wanted = Move::Extend(seconds_of(seconds));
-            let work = async { kept(advance(&api, id, fence, wanted).await).await };
-            once(&api, &posted, work).await
+            let ledger = api.clone();
+            let work = async move { kept(advance(&ledger, id, fence, wanted).await).await };
+            once(api, posted, work).await
         }
         Err(refused) => refused.answer(),
     }
@@ -240,8 +242,9 @@ pub async fn settle(State(api): State<Api>, id: Path<String>, posted: Posted) ->
     match read_settlement(&posted) {
         Ok((fence, settlement)) => {
             let wanted = Move::Settle(settlement);
-            let work = async { kept(advance(&api, id, fence, wanted).await).await };
-            once(&api, &posted, work).await
+            let ledger = api.clone();
+            let work = async move { kept(advance(&ledger, id, fence, wanted).await).await };
+            once(api, posted, work).await
         }
         Err(refused) => refused.answer(),
     }

@@ -23,6 +23,9 @@ pub(crate) struct Shim {
     data: PathBuf,
 }
 
+/// How many seconds the wall clock of a site's next servers is ahead: they come back after so long.
+pub(crate) const AHEAD: &str = "HAPAX_SHIM_AHEAD";
+
 /// What the kernel can be told to do; `shim.c` says what each means.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fault {

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::effects::scene::{SQLITE, Scene, effect, fact, on_each_store};
 use crate::support::clock::{TOO_LONG, now_micros, until};
 use crate::support::sender::Sender;
+use crate::support::server::Server;
 use crate::support::world::{Act, Seen, World};
 
 /// One attempt, no more.
@@ -21,19 +22,34 @@ fn world() -> World {
     })
 }
 
-fn alerts(url: &str, every: &str) -> String {
+pub(crate) fn alerts(url: &str, every: &str) -> String {
     format!("[alerts]\nurl = \"{url}\"\nsecret = \"{SECRET}\"\nevery = \"{every}\"\n")
 }
 
 /// Waits for an alert of a kind that fits.
 #[track_caller]
-fn wait_for_alert(scene: &Scene, kind: &str, fits: impl Fn(&Value) -> bool) -> Value {
+pub(crate) fn wait_for_alert(server: &Server, kind: &str, fits: impl Fn(&Value) -> bool) -> Value {
     until(TOO_LONG, &format!("the alert {kind}"), || {
-        let listed = scene.server.get("/api/v1/alert").json();
-        let listed = listed["data"].as_array().expect("a list").clone();
-        let mut listed = listed.into_iter();
+        let mut listed = listed(server).into_iter();
         listed.find(|alert| alert["kind"] == kind && fits(alert))
     })
+}
+
+/// All alerts that a server shows.
+#[track_caller]
+pub(crate) fn listed(server: &Server) -> Vec<Value> {
+    let listed = server.get("/api/v1/alert").json();
+    listed["data"].as_array().expect("a list").clone()
+}
+
+/// Does it stand?
+pub(crate) fn stands(alert: &Value) -> bool {
+    alert["clearedAt"].is_null()
+}
+
+/// Is it over?
+pub(crate) fn is_over(alert: &Value) -> bool {
+    !stands(alert)
 }
 
 struct Received<'a>(&'a Seen);
@@ -49,7 +65,7 @@ impl Headers for Received<'_> {
 
 /// What an alert that was delivered says, if it is signed as it should be.
 #[track_caller]
-fn told(seen: &Seen) -> Value {
+pub(crate) fn told(seen: &Seen) -> Value {
     let scheme = provider::find("standard-webhooks")
         .expect("a preset")
         .scheme();
@@ -65,7 +81,7 @@ fn told(seen: &Seen) -> Value {
     serde_json::from_slice(&seen.body).expect("JSON")
 }
 
-fn of_type<'a>(seen: &'a [Seen], event_type: &str) -> Vec<&'a Seen> {
+pub(crate) fn of_type<'a>(seen: &'a [Seen], event_type: &str) -> Vec<&'a Seen> {
     let typed =
         |seen: &&Seen| seen.headers.get("hapax-event-type").map(String::as_str) == Some(event_type);
     seen.iter().filter(typed).collect()
@@ -83,7 +99,7 @@ fn a_dead_letter_is_told_and_so_is_its_end() {
         let id = scene.send("evt_1", "invoice.paid", &json!({}));
         scene.wait_for_status(&id, "dead");
 
-        let listed = wait_for_alert(&scene, "dead_letters", |alert| alert["clearedAt"].is_null());
+        let listed = wait_for_alert(&scene.server, "dead_letters", stands);
         assert_eq!(listed["subject"], "effects");
         assert_eq!(
             (&listed["severity"], &listed["code"]),
@@ -111,9 +127,7 @@ fn a_dead_letter_is_told_and_so_is_its_end() {
         let skip = json!({"outcome": "skip", "reason": "not wanted any more"});
         let path = format!("/api/v1/effect/{dead}/resolve");
         assert_eq!(scene.server.post(&path, &skip).status, 200);
-        let cleared = wait_for_alert(&scene, "dead_letters", |alert| {
-            !alert["clearedAt"].is_null()
-        });
+        let cleared = wait_for_alert(&scene.server, "dead_letters", is_over);
         assert_eq!(cleared["since"], listed["since"]);
         let seen = world.wait_for("its end", |seen| !of_type(seen, "alert.cleared").is_empty());
         let ended = of_type(&seen, "alert.cleared");
@@ -155,9 +169,9 @@ fn what_the_inbox_sees_is_told() {
         );
         assert_eq!(scene.server.ask(&forged).status, 401);
     }
-    let stands = |alert: &Value| alert["subject"] == "billing" && alert["clearedAt"].is_null();
+    let of_billing = |alert: &Value| alert["subject"] == "billing" && stands(alert);
     let text = |kind| {
-        wait_for_alert(&scene, kind, stands)["text"]
+        wait_for_alert(&scene.server, kind, of_billing)["text"]
             .as_str()
             .expect("text")
             .to_owned()

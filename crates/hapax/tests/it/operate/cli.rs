@@ -1,19 +1,26 @@
 //! The same at a prompt: find out what is done, whether a retry is safe, and repair it.
 
+use std::process::Command;
+
 use serde_json::json;
 
 use crate::effects::scene::{SQLITE, Scene, effect};
 use crate::program::{Ran, hapax};
+use crate::support::screen::on_terminal;
 use crate::support::server::TOKEN;
 use crate::support::world::{Act, World};
 
 fn ask_as(scene: &Scene, token: &str, args: &[&str]) -> Ran {
+    Ran::of(&mut command(scene, token, args))
+}
+
+fn command(scene: &Scene, token: &str, args: &[&str]) -> Command {
     let mut command = hapax(scene.folder());
     command
         .args(args)
         .env("HAPAX_URL", format!("http://{}", scene.server.address()))
         .env("HAPAX_TOKEN", token);
-    Ran::of(&mut command)
+    command
 }
 
 pub(super) fn ask(scene: &Scene, args: &[&str]) -> Ran {
@@ -186,4 +193,35 @@ fn a_replay_of_many() {
     .expect_exit(4);
     let wrong = ["replay", "start", "--since", "soon", "--reason", "x"];
     ask(&scene, &wrong).expect_exit(2);
+}
+
+/// Somebody at a terminal sees how many of how many; whoever reads a file does not.
+#[test]
+fn a_replay_of_many_shows_how_far_it_is() {
+    let world = World::new(|seen| match seen.before {
+        0 => Act::Answer(422),
+        _ => Act::Answer(200),
+    });
+    let once = effect("one", &world.url("/"), "retry = [\"0s\"]");
+    let scene = Scene::new(SQLITE, &[once]);
+    for n in 0..40 {
+        let id = scene.send(&format!("evt_{n}"), "invoice.paid", &json!({}));
+        scene.wait_for_status(&id, "dead");
+    }
+    let start = [
+        "replay", "start", "--status", "dead", "--reason", "mended", "--rate", "40",
+    ];
+    let (exit, shown) = on_terminal(&mut command(&scene, TOKEN, &start));
+    assert_eq!(exit, 0, "{shown}");
+    assert!(shown.contains("running  ["), "{shown}");
+    assert!(shown.contains("of 40  "), "{shown}");
+    let last = shown.rsplit('\r').find(|line| line.contains("sent"));
+    let last = last.expect("a line").trim_end();
+    assert!(last.contains("100%  40 of 40"), "{last}");
+    assert!(
+        last.ends_with("/s: 40 sent, 0 nothing to do, 0 blocked, 0 failed"),
+        "{last}"
+    );
+    let silent = ask(&scene, &start).expect_exit(0);
+    assert_eq!(silent.stderr, "");
 }

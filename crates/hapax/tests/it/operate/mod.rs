@@ -6,8 +6,9 @@
 //! - [`timeline`]: what happened, told in order
 //! - [`bulk`]: replays of many events, also over a restart
 //! - [`erase`]: bytes that go at once; [`audit`]: a log that somebody changed
-//! - [`own`]: the ledger for the user's own code; [`handlers`]: the examples that use it
-//! - [`alerts`]: what somebody should look at
+//! - [`own`]: the ledger for the user's own code; [`handlers`]: the examples that use it;
+//!   `hang_up`: callers that do not wait for it
+//! - [`alerts`]: what somebody should look at; `alerts_held_up`: of work that is held up; it needs the shim, and so Linux
 //! - [`live`]: events as they are accepted, on [`follow`]; [`listen`]: the same at a local URL
 //! - [`keys`]: what the ledger tells about keys
 //! - [`openapi`]: what the API says about itself
@@ -15,7 +16,9 @@
 //! - [`cli`]: the same at a prompt
 
 mod actions;
-mod alerts;
+pub(crate) mod alerts;
+#[cfg(target_os = "linux")]
+mod alerts_held_up;
 mod audit;
 mod bulk;
 mod canaries;
@@ -23,6 +26,8 @@ mod cli;
 mod erase;
 mod follow;
 mod handlers;
+#[cfg(target_os = "linux")]
+mod hang_up;
 mod keys;
 mod listen;
 mod live;

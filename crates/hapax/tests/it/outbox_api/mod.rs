@@ -8,6 +8,7 @@
 //! - [`operators`]: endpoints of operators
 //! - [`polling`]: consumers that ask
 //! - [`settings`]: schedules, envelopes, endpoints that are gone
+//! - [`alerts`]: endpoints that are disabled
 //! - [`signing`]: keys that are changed, and public ones
 //! - [`usage`]: what was sent for each application
 //! - [`scopes`]: tokens of one application
@@ -15,6 +16,7 @@
 //! [`scene`] is a server whose endpoints may be on this machine. The same flows are driven by the SDKs: see `tests/sdk`.
 
 mod again;
+mod alerts;
 mod catalogue;
 mod crash;
 mod failing;

@@ -21,10 +21,16 @@ pub(super) struct Scene {
 
 /// Runs a test on SQLite and, where there is one, on PostgreSQL.
 pub(super) fn on_each_store(test: fn(Scene)) {
-    test(Scene::new(SQLITE));
+    on_each_store_with("", test);
+}
+
+/// The same with more lines in its config.
+pub(super) fn on_each_store_with(more: &str, test: impl Fn(Scene) + Send + 'static) {
+    test(Scene::with(SQLITE, more));
+    let more = more.to_owned();
     with_database(move |database| async move {
         let url = database.url();
-        let work = tokio::task::spawn_blocking(move || test(Scene::new(&url)));
+        let work = tokio::task::spawn_blocking(move || test(Scene::with(&url, &more)));
         work.await.expect("the checks hold");
     });
 }
@@ -34,9 +40,9 @@ impl Scene {
         Scene::with(store, "")
     }
 
-    /// With more about the outbox in its config.
-    pub(super) fn with(store: &str, outbox: &str) -> Scene {
-        let mut site = Site::with(store, &format!("{CONFIG}{outbox}"));
+    /// One with more lines in its config; they begin under `[outbox]`.
+    pub(super) fn with(store: &str, more: &str) -> Scene {
+        let mut site = Site::with(store, &format!("{CONFIG}{more}"));
         site.set("HAPAX_VAULT_KEY", VAULT_KEY);
         Scene {
             server: site.start(),

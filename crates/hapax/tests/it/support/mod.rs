@@ -18,6 +18,7 @@ pub(crate) mod example;
 pub(crate) mod files;
 pub(crate) mod lots;
 pub(crate) mod proxy;
+pub(crate) mod screen;
 pub(crate) mod sender;
 pub(crate) mod server;
 pub(crate) mod site;
