@@ -5,7 +5,7 @@
 //! [`model`] (in memory, the oracle), [`sqlite`] (embedded, the default) and [`postgres`] (any number of nodes).
 //! One suite, [`conformance`], runs on all three. [`Catalog`] is what they keep beside the ledger, [`Keys`] what
 //! the guard keeps in it. [`atomic`] is for keys that live in somebody else's database, and in their transactions.
-//! the guard keeps in it, [`Outbox`] what the outbox does.
+//! the guard keeps in it, [`Outbox`] what the outbox does, [`Polls`] what is for those who ask for messages.
 
 pub mod atomic;
 pub mod catalog;

@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, watch};
 use super::notice::{self, Told};
 use crate::clock;
 use crate::config::AlertsConfig;
+use crate::outbox::message::Outcome;
 use crate::outbox::operational::OPERATIONAL_APP;
 use crate::outbox::{Operational, Publisher};
 
@@ -70,10 +71,11 @@ impl Announcer {
         self.tell_where_alerts_go(operational, now).await?;
         let registry = &self.publisher.registry;
         let is_wanted = registry.fresh().await?.has_endpoints(OPERATIONAL_APP);
-        match operational.draft(now).filter(|_| is_wanted) {
-            Some(draft) => self.publisher.publish(&draft).await.map(drop),
-            None => Ok(()),
+        if let Some(draft) = operational.draft(now).filter(|_| is_wanted) {
+            // The catalogue changes under it now and then, but not for ever.
+            while self.publisher.publish(&draft).await? == Outcome::Busy {}
         }
+        Ok(())
     }
 
     async fn tell_where_alerts_go(

@@ -5,13 +5,11 @@
 mod clock;
 mod sink;
 
-use std::time::Duration;
-
 use serde_json::json;
 use sink::{Seen, Sink, TOO_LONG};
 use svix::api::{
-    MessageCreateOptions, MessageGetOptions, MessageListOptions, MessagePollerConsumerPollOptions, Svix,
-    SvixOptions,
+    MessageCreateOptions, MessageGetOptions, MessageListOptions, MessagePollerConsumerPollOptions,
+    Svix, SvixOptions,
 };
 use svix::error::Error;
 use svix::models::{
@@ -266,12 +264,12 @@ async fn asks(svix: &Svix, app: &str, endpoint: &str) {
     sought.await.expect("sought");
     assert_eq!(poll(None).await.data.len(), page.data.len());
     let mut usage = AppUsageStatsIn::new(since, clock::now());
-    usage.app_ids = Some(vec![app.to_owned()]);
+    usage.app_ids = Some([app.to_owned()].into());
     let task = svix.statistics().aggregate_app_stats(usage, None).await;
     assert!(task.expect("a task").unresolved_app_ids.is_empty());
     let types = svix.statistics().aggregate_event_types().await;
     types.expect("a task");
-    let operators = OperationalWebhookEndpointIn::new("http://127.0.0.1:9/".to_owned());
+    let operators = OperationalWebhookEndpointIn::new("http://127.0.0.1:9999/".to_owned());
     let webhooks = svix.operational_webhook();
     let api = webhooks.endpoint();
     let made = api.create(operators, None).await.expect("made");

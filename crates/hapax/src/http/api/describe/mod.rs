@@ -5,13 +5,14 @@
 //!
 //! - [`document`]: the document: its head, the roles, what every door may answer
 //! - [`asked`]: what requests bring: queries, and the bodies that `body.rs` reads by name
-//!   ([`asked_outbox`]: bodies of the outgoing API, [`asked_of_outbox`]: its queries)
+//!   ([`asked_outbox`], [`asked_tasks`]: bodies of the outgoing API, [`asked_of_outbox`]: its queries)
 //! - [`told`]: answers that are made elsewhere, and problems
 //! - [`value`]: single values and their limits ([`value_outbox`]: those of the outgoing API)
 
 pub mod asked;
 pub mod asked_of_outbox;
 pub mod asked_outbox;
+pub mod asked_tasks;
 pub mod document;
 pub mod told;
 pub mod value;

@@ -22,7 +22,7 @@ use crate::clock;
 use crate::http::answer;
 use crate::http::api::Api;
 use crate::http::api::describe::asked_of_outbox::{ConsumerPollQuery, PollQuery};
-use crate::http::api::describe::asked_outbox::SeekRequest;
+use crate::http::api::describe::asked_tasks::SeekRequest;
 use crate::http::api::list::{self, Asked, Invalid, LIMIT_DEFAULT};
 use crate::http::api::posted::{self, Posted};
 
