@@ -19,11 +19,19 @@ def ledger(path, body):
         return json.load(answer)
 
 
+class NotSent(Exception):
+    """Certainly nothing has happened: the next one may try."""
+
+
 def work(job):
     """The side effect. A worker that dies here leaves the job uncertain."""
     if job.get("poison"):
         os._exit(9)
-    with open(job["outbox"], "a") as outbox:
+    try:
+        outbox = open(job["outbox"], "a")
+    except OSError as error:  # As a connection that is refused: nothing has left.
+        raise NotSent(error) from error
+    with outbox:  # From here on an error says nothing about what has arrived, as with a connection that breaks.
         outbox.write(job["report"] + "\n")
     return {"report": job["report"]}
 
@@ -34,12 +42,19 @@ def once(job):
     if claim["verdict"] != "claimed":
         return claim["verdict"]
     effect, fence = claim["effectId"], claim["fence"]
+
+    def settle(outcome, **more):
+        ledger(f"/effect/{effect}/settle", {"fence": fence, "outcome": outcome, **more})
+
     try:
         result = work(job)
-    except OSError as error:  # Nothing was written: the next one may try.
-        ledger(f"/effect/{effect}/settle", {"fence": fence, "outcome": "failed", "error": str(error)})
+    except NotSent as error:
+        settle("failed", error=str(error))
         return "failed"
-    ledger(f"/effect/{effect}/settle", {"fence": fence, "outcome": "done", "result": result})
+    except OSError as error:  # It may have left, and only a person can find out whether it has arrived.
+        settle("uncertain", error=str(error))
+        return "uncertain"
+    settle("done", result=result)
     return "carried out"
 
 

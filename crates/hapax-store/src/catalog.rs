@@ -10,6 +10,9 @@ use crate::nouns::{
     ReplayState, SealedSecret, SecretChange, Token,
 };
 
+/// Tokens that are deleted at a time: few, so that nobody waits long for it.
+pub const TOKENS_PER_STEP: u32 = 500;
+
 /// Each method is one transaction. Every change that somebody decided comes with its audit record (J1); `answer` is what is said to
 /// whoever asked, as JSON: it becomes the record's detail, and is said again to a repeat of the request.
 #[async_trait]
@@ -22,8 +25,15 @@ pub trait Catalog: Send + Sync + 'static {
         answer: String,
     ) -> Result<Changed, StoreError>;
 
-    /// All tokens, newest first, revoked ones too. There are few.
+    /// All tokens that are kept, newest first, revoked ones too.
     async fn tokens(&self) -> Result<Vec<Token>, StoreError>;
+
+    /// Those of them that count at this time, newest first: not revoked, and not expired.
+    async fn live_tokens(&self, now: Time) -> Result<Vec<Token>, StoreError>;
+
+    /// Deletes tokens of one app whose names begin so and that were revoked, or expired, before a time: at most [`TOKENS_PER_STEP`].
+    /// Says how many. Nobody decides it, so that it is not audited; what was written down about them stays.
+    async fn forget_tokens(&self, begins: &str, ended_before: Time) -> Result<u64, StoreError>;
 
     /// A token does not count any more. Audited as `token.revoke`.
     async fn revoke_token(

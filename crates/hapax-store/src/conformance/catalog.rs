@@ -2,9 +2,11 @@
 
 use hapax_ledger::event::EventStatus;
 use hapax_ledger::id::{EventId, RawId, ReplayId, TokenId};
+use hapax_ledger::time::Span;
 
 use super::operator::{actions, ada, asking, carried, fitting, log, page};
 use super::sample::{Subject, accept, all, at};
+use crate::catalog::TOKENS_PER_STEP;
 use crate::nouns::{
     AuditFilter, Authority, Before, Changed, Decision, EventFilter, PageFrom, Replay,
     ReplayProgress, ReplayState, Role, Token,
@@ -114,6 +116,77 @@ pub async fn racing_tokens_do_not_share_a_name(store: Subject) {
     let made = answers.iter().filter(|one| **one == Changed::Done).count();
     assert_eq!((made, tokens(&store).await.len()), (1, 1));
     assert_eq!(log(&store).await.len(), 1);
+}
+
+/// I2: what is revoked or expired is left out, at the very moment of its end.
+pub async fn only_tokens_that_count_are_live(store: Subject) {
+    let unending = Token {
+        expires_at: None,
+        ..token(1, "unending")
+    };
+    let (expiring, revoked) = (token(2, "expiring"), token(3, "revoked"));
+    for each in [&unending, &expiring, &revoked] {
+        create(&store, each, ada()).await;
+    }
+    revoke(&store, revoked.id, ada()).await;
+    let live = async |now| store.live_tokens(now).await.expect("the store lists");
+    assert_eq!(live(at(999)).await, [expiring, unending.clone()]);
+    assert_eq!(live(at(1_000)).await, [unending]);
+    assert_eq!(tokens(&store).await.len(), 3, "all are kept");
+}
+
+/// J1: what ended is forgotten after its time, by whom it was for and what it is called; what was written down about it is not.
+pub async fn tokens_that_ended_are_forgotten_and_their_records_are_not(store: Subject) {
+    let of_all = Token {
+        app: None,
+        ..token(1, "portal of all")
+    };
+    let unending = Token {
+        expires_at: None,
+        ..token(2, "portal unending")
+    };
+    let (expiring, other) = (token(3, "portal expiring"), token(4, "port%"));
+    let revoked = Token {
+        expires_at: None,
+        ..token(5, "portal revoked")
+    };
+    for each in [&of_all, &unending, &expiring, &other, &revoked] {
+        create(&store, each, ada()).await;
+    }
+    revoke(&store, revoked.id, ada()).await;
+    let records = log(&store).await;
+    let end = ada().at;
+    assert!(end < at(1_000), "it was revoked before the others expire");
+    let forget = async |before| {
+        let forgotten = store.forget_tokens("portal ", before).await;
+        forgotten.expect("the store forgets")
+    };
+    assert_eq!(forget(end).await, 0, "not at its end");
+    assert_eq!(forget(end + Span::from_micros(1)).await, 1);
+    assert_eq!(forget(at(1_000)).await, 0);
+    assert_eq!(forget(at(1_001)).await, 1);
+    assert_eq!(forget(at(9_000)).await, 0);
+    assert_eq!(tokens(&store).await, [other, unending, of_all]);
+    assert_eq!(log(&store).await, records);
+    let again = Token {
+        id: token(6, "x").id,
+        ..expiring
+    };
+    assert_eq!(create(&store, &again, ada()).await, Changed::Done);
+}
+
+/// However many there are, nobody waits long for it.
+pub async fn many_tokens_are_forgotten_step_by_step(store: Subject) {
+    let many = u64::from(TOKENS_PER_STEP) + 1;
+    let all_of_them = (0..many).map(|n| {
+        let store = store.clone();
+        async move { create(&store, &token(n, &format!("portal {n}")), ada()).await }
+    });
+    all(all_of_them).await;
+    for expected in [many - 1, 1, 0] {
+        let forgotten = store.forget_tokens("portal ", at(2_000)).await;
+        assert_eq!(forgotten.expect("the store forgets"), expected);
+    }
 }
 
 /// When a token was used moves forward only, and is nobody's decision.

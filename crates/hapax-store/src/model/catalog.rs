@@ -7,6 +7,7 @@ use hapax_ledger::id::{EventId, ReplayId, TokenId};
 use hapax_ledger::time::Time;
 
 use super::{ModelStore, listing};
+use crate::catalog::TOKENS_PER_STEP;
 use crate::error::StoreError;
 use crate::nouns::{
     AuditFilter, AuditRecord, Authority, Before, Changed, Listed, PAGE_MAX, Page, Replay,
@@ -132,6 +133,33 @@ impl crate::Catalog for ModelStore {
     async fn tokens(&self) -> Result<Vec<Token>, StoreError> {
         let state = self.lock();
         Ok(state.catalog.tokens.values().rev().cloned().collect())
+    }
+
+    async fn live_tokens(&self, now: Time) -> Result<Vec<Token>, StoreError> {
+        let state = self.lock();
+        let tokens = state.catalog.tokens.values().rev();
+        let live = tokens.filter(|token| token.counts(now));
+        Ok(live.cloned().collect())
+    }
+
+    async fn forget_tokens(&self, begins: &str, ended_before: Time) -> Result<u64, StoreError> {
+        let tokens = &mut self.lock().catalog.tokens;
+        let over = |token: &Token| {
+            let ends = token.revoked_at.into_iter().chain(token.expires_at);
+            token.app.is_some()
+                && token.name.starts_with(begins)
+                && ends.min().is_some_and(|end| end < ended_before)
+        };
+        let ids: Vec<TokenId> = tokens
+            .values()
+            .filter(|token| over(token))
+            .map(|token| token.id)
+            .take(TOKENS_PER_STEP as usize)
+            .collect();
+        for id in &ids {
+            tokens.remove(id);
+        }
+        Ok(ids.len() as u64)
     }
 
     async fn revoke_token(

@@ -74,6 +74,13 @@ pub struct Token {
     pub revoked_at: Option<Time>,
 }
 
+impl Token {
+    /// Does it count at this time? Expired means expired at once (I2).
+    pub fn counts(&self, now: Time) -> bool {
+        self.revoked_at.is_none() && self.expires_at.is_none_or(|until| now < until)
+    }
+}
+
 /// What became of a change of the catalogue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Changed {
@@ -85,4 +92,43 @@ pub enum Changed {
     NotFound,
     /// Another one has this name.
     NameTaken,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hapax_ledger::id::RawId;
+
+    const AT: Time = Time::from_secs(1_000);
+
+    fn token() -> Token {
+        Token {
+            id: TokenId(RawId::new(AT, 0, 1)),
+            name: "ada".into(),
+            role: Role::Operator,
+            app: None,
+            hash: [7; 32],
+            created_at: AT,
+            expires_at: None,
+            last_used_at: None,
+            revoked_at: None,
+        }
+    }
+
+    #[test]
+    fn what_is_expired_or_revoked_does_not_count() {
+        let until = Time::from_secs(2_000);
+        let expires = Token {
+            expires_at: Some(until),
+            ..token()
+        };
+        let revoked = Token {
+            revoked_at: Some(AT),
+            ..token()
+        };
+        assert!(token().counts(AT));
+        assert!(expires.counts(AT));
+        assert!(!expires.counts(until), "expired means expired at once");
+        assert!(!revoked.counts(AT));
+    }
 }

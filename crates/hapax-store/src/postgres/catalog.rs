@@ -119,6 +119,14 @@ impl Catalog for PostgresStore {
         token::all(&self.readers).await
     }
 
+    async fn live_tokens(&self, now: Time) -> Result<Vec<Token>, StoreError> {
+        token::live(&self.readers, now).await
+    }
+
+    async fn forget_tokens(&self, begins: &str, ended_before: Time) -> Result<u64, StoreError> {
+        token::forget(&self.readers, begins, ended_before).await
+    }
+
     async fn revoke_token(
         &self,
         id: TokenId,

@@ -7,6 +7,7 @@ use tokio_postgres::types::Type;
 
 use super::pool::{Pool, Taken};
 use super::wire::{Hash, Uuid, received, sendable};
+use crate::catalog::TOKENS_PER_STEP;
 use crate::error::StoreError;
 use crate::nouns::{Role, Token};
 
@@ -58,6 +59,41 @@ pub(super) async fn all(pool: &Pool) -> Result<Vec<Token>, StoreError> {
         )
         .await?;
     Ok(rows.iter().map(to_token).collect())
+}
+
+/// Those that count at this time, newest first.
+pub(super) async fn live(pool: &Pool, now: Time) -> Result<Vec<Token>, StoreError> {
+    let rows = pool
+        .read(
+            "SELECT id, created_at, expires_at, last_used_at, revoked_at, role, hash, name, app
+             FROM hapax.token WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $1)
+             ORDER BY created_at DESC, id DESC",
+            &[(&now.micros(), Type::INT8)],
+        )
+        .await?;
+    Ok(rows.iter().map(to_token).collect())
+}
+
+/// Deletes some tokens of one app whose names begin so and that ended before a time. Nodes that do so at the same time pass over
+/// what another one deletes.
+pub(super) async fn forget(pool: &Pool, begins: &str, before: Time) -> Result<u64, StoreError> {
+    let taken = pool.take().await?;
+    let forgotten = taken
+        .begin(
+            "DELETE FROM hapax.token WHERE id IN (
+                 SELECT id FROM hapax.token
+                 WHERE app IS NOT NULL AND starts_with(name, $1) AND (revoked_at < $2 OR expires_at < $2)
+                 ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED)
+             RETURNING id",
+            &[
+                (&sendable(begins), Type::TEXT),
+                (&before.micros(), Type::INT8),
+                (&i64::from(TOKENS_PER_STEP), Type::INT8),
+            ],
+        )
+        .await?;
+    taken.commit().await?;
+    Ok(forgotten.len() as u64)
 }
 
 fn to_token(row: &Row) -> Token {

@@ -67,6 +67,19 @@ impl Catalog for SqliteStore {
         self.readers.run(token::all).await
     }
 
+    async fn live_tokens(&self, now: Time) -> Result<Vec<Token>, StoreError> {
+        self.readers.run(move |db| token::live(db, now)).await
+    }
+
+    async fn forget_tokens(&self, begins: &str, ended_before: Time) -> Result<u64, StoreError> {
+        let begins = begins.to_owned();
+        self.writer
+            .write(Whose::Ours, Space::Frees, 0, move |tx| {
+                token::forget(tx.db, &begins, ended_before)
+            })
+            .await
+    }
+
     async fn revoke_token(
         &self,
         id: TokenId,

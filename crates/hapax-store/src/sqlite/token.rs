@@ -5,6 +5,7 @@ use hapax_ledger::time::Time;
 use rusqlite::{Connection, Row, params};
 
 use super::sql_error;
+use crate::catalog::TOKENS_PER_STEP;
 use crate::error::StoreError;
 use crate::nouns::{Changed, Role, Token};
 
@@ -47,6 +48,30 @@ pub(super) fn all(db: &Connection) -> Result<Vec<Token>, StoreError> {
     )
     .and_then(|mut read| read.query_map([], to_token)?.collect())
     .map_err(sql_error)
+}
+
+/// Those that count at this time, newest first.
+pub(super) fn live(db: &Connection, now: Time) -> Result<Vec<Token>, StoreError> {
+    db.prepare_cached(
+        "SELECT id, name, role, app, hash, created_at, expires_at, last_used_at, revoked_at
+         FROM token WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?1) ORDER BY id DESC",
+    )
+    .and_then(|mut read| read.query_map([now.micros()], to_token)?.collect())
+    .map_err(sql_error)
+}
+
+/// Deletes some tokens of one app whose names begin so and that ended before a time.
+pub(super) fn forget(db: &Connection, begins: &str, before: Time) -> Result<u64, StoreError> {
+    let forgotten = db
+        .execute(
+            "DELETE FROM token WHERE id IN (
+                 SELECT id FROM token
+                 WHERE app IS NOT NULL AND substr(name, 1, length(?1)) = ?1 AND (revoked_at < ?2 OR expires_at < ?2)
+                 ORDER BY id LIMIT ?3)",
+            params![begins, before.micros(), TOKENS_PER_STEP],
+        )
+        .map_err(sql_error)?;
+    Ok(forgotten as u64)
 }
 
 fn to_token(row: &Row<'_>) -> rusqlite::Result<Token> {

@@ -19,6 +19,12 @@ impl Catalog for NoStore {
     async fn tokens(&self) -> Result<Vec<Token>, StoreError> {
         Ok(Vec::new())
     }
+    async fn live_tokens(&self, _: Time) -> Result<Vec<Token>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn forget_tokens(&self, _: &str, _: Time) -> Result<u64, StoreError> {
+        Ok(0)
+    }
     async fn revoke_token(
         &self,
         _: TokenId,

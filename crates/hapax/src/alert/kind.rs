@@ -75,7 +75,7 @@ impl Kind {
                 "`hapax events timeline EVENT` says what holds an event up; the provider goes on until its own patience ends"
             }
             Kind::ReviewQueue => {
-                "`hapax events list --status needs_review` shows them, `hapax events show EVENT` says why each waits"
+                "`hapax events list --status needs_review` shows them, `hapax events show EVENT` says why each waits, `hapax events review EVENT` decides"
             }
             Kind::DeadLetters => {
                 "`hapax effects list --state dead` shows them; mend the target, then `hapax events retry EVENT --reason WHY`"

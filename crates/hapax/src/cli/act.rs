@@ -34,8 +34,12 @@ pub(super) struct Decision<'a> {
     pub(super) noun: Noun,
     /// Which one.
     pub(super) id: &'a str,
-    /// The last part of the path, which is also the word.
+    /// What is behind its path.
     pub(super) action: &'a str,
+    /// The word for it.
+    pub(super) word: &'a str,
+    /// What it comes to, if the verdict does not say that.
+    pub(super) means: Option<&'static str>,
     /// Fields beside those of [`Terms`].
     pub(super) more: Vec<(&'static str, Value)>,
 }
@@ -50,6 +54,9 @@ pub(super) fn decide(
     if terms.dry_run || !terms.yes {
         let preview = post(client, decision, terms, true, &Value::Null)?;
         let said: Value = serde_json::from_slice(&preview.body).unwrap_or_default();
+        if let Some(means) = decision.means.filter(|_| preview.is_good()) {
+            output::talk(means);
+        }
         if terms.dry_run && preview.is_good() {
             show(&said, terms.json)?;
             return Ok(Exit::Ok);
@@ -58,7 +65,7 @@ pub(super) fn decide(
             return refused(client, &preview, decision, terms.json);
         }
         output::talk(&verdict_table::text(&said["verdict"]));
-        confirm(decision.action, decision.id)?;
+        confirm(decision.word, decision.id)?;
         // What was said yes to is what is done (E4).
         revision = said["verdict"]["revision"].clone();
     }

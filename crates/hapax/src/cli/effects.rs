@@ -93,6 +93,8 @@ pub(super) fn run(command: &Command) -> Result<Exit, Failure> {
                 noun: EFFECT,
                 id: &args.id,
                 action: "resolve",
+                word: "resolve",
+                means: None,
                 more: vec![("outcome", args.outcome.as_str().into())],
             };
             return act::decide(&client, &decision, &args.terms);

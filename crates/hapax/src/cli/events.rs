@@ -7,10 +7,11 @@ use super::act::{self, Decision, Terms};
 use super::client::{Client, block_on};
 use super::exit::{Exit, Failure};
 use super::list::{self, Noun, PageArgs};
+use super::review::{self, ConflictArgs, ReviewArgs};
 use super::{erase, events_table, output, verdict_table};
 use crate::clock;
 
-const EVENT: Noun = Noun {
+pub(super) const EVENT: Noun = Noun {
     one: "event",
     many: "events",
 };
@@ -32,6 +33,10 @@ pub(super) enum Command {
     Replay(ReplayArgs),
     /// Ask the source of truth, and send converging effects again with what it says
     Reconcile(RetryArgs),
+    /// Decide about an event that waits for a person
+    Review(ReviewArgs),
+    /// Decide about a delivery that came under an event's key with another body
+    Conflict(ConflictArgs),
     /// Delete the payload of one event, or of all about an object, at once; its identity stays
     Erase(EraseArgs),
 }
@@ -160,6 +165,8 @@ pub(super) fn run(command: &Command) -> Result<Exit, Failure> {
         Command::Verdict(args) => verdict(&client, args)?,
         Command::Retry(args) => return act(&client, "retry", &args.id, None, &args.terms),
         Command::Reconcile(args) => return act(&client, "reconcile", &args.id, None, &args.terms),
+        Command::Review(args) => return review::of_event(&client, args),
+        Command::Conflict(args) => return review::of_conflict(&client, args),
         Command::Erase(args) => return erase(&client, args),
         Command::Replay(args) => {
             let force = Some(json!(args.force));
@@ -202,6 +209,8 @@ fn act(
         noun: EVENT,
         id,
         action,
+        word: action,
+        means: None,
         more: force.map(|force| ("force", force)).into_iter().collect(),
     };
     act::decide(client, &decision, terms)

@@ -45,6 +45,7 @@ mod pages;
 mod progress;
 mod replay;
 mod replay_watch;
+mod review;
 mod rows;
 mod sample;
 mod secrets;

@@ -6,16 +6,13 @@ use serde_json::{Value, json};
 
 use super::answer::text;
 use super::client::Client;
+use super::events::EVENT;
 use super::exit::Failure;
-use super::list::{self, Filter, Noun};
+use super::list::{self, Filter};
 use super::progress::Bar;
 use super::replay::REPLAY;
 use crate::clock;
 
-const EVENT: Noun = Noun {
-    one: "event",
-    many: "events",
-};
 /// How often the bar looks.
 const LOOK_EVERY: Duration = Duration::from_millis(300);
 /// Pages of events that are counted before a replay begins. Of more events than these hold, the bar has no total: counting them would

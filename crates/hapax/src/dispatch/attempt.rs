@@ -117,7 +117,7 @@ impl Shared {
         // It may have waited for its place longer than its claim holds. Asking the store, which would refuse it, keeps those waiting
         // that could still start; where there are many, all of them, for good.
         if job.held_until <= clock::tick() {
-            tracing::debug!(effect = %job.effect.id, "its claim ran out before it could start");
+            about!(debug, job, "its claim ran out before it could start");
             return Ok(Ready::Not);
         }
         let started = self.advance(job, start).await?.moved;

@@ -15,6 +15,7 @@ use hapax_store::nouns::{
 
 use super::dispatcher::{Shared, lock};
 use super::job::Job;
+use super::log::{Origin, Subject, of_effect};
 use crate::clock;
 
 impl Shared {
@@ -147,13 +148,16 @@ impl Shared {
             }
             other => other,
         };
+        let origin = Origin::ask(&*self.store, effect.event).await;
+        let (subject, origin) = (Subject::from(&effect), origin.as_ref());
         match ended {
             Ok(advanced) => {
-                tracing::warn!(effect = %id, event = %effect.event, "an effect is given up: its event's payload is no longer kept");
+                let text = "an effect is given up: its event's payload is no longer kept";
+                of_effect!(warn, subject, origin, "{text}");
                 self.opened(&advanced);
             }
             Err(error) => {
-                tracing::debug!(%error, effect = %id, "it is looked at again when its lease ends");
+                of_effect!(debug, subject, origin, %error, "it is looked at again when its lease ends");
             }
         }
     }

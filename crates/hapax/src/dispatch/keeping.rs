@@ -8,10 +8,11 @@ use hapax_ledger::effect::EffectState;
 use hapax_ledger::id::EffectId;
 use hapax_store::StoreError;
 use hapax_store::nouns::{
-    Beat, EffectFilter, LANES_PER_LOOK_MAX, PAGE_MAX, Page, PageFrom, lane_shard,
+    Beat, Effect, EffectFilter, LANES_PER_LOOK_MAX, PAGE_MAX, Page, PageFrom, lane_shard,
 };
 
 use super::dispatcher::{Shared, lock};
+use super::log::{Origin, of_effect};
 use crate::clock;
 
 /// How often a node says that it is there, and looks for claims whose worker is lost: an effect is claimed again within its lease
@@ -21,6 +22,8 @@ const BEAT_EVERY: Duration = Duration::from_secs(1);
 const COUNT_EVERY: Duration = Duration::from_secs(10);
 /// Pages of uncertain effects that are read when a shard is new to this node. More than this is no longer for probes.
 const UNCERTAIN_PAGES_MAX: u32 = 40;
+/// Effects that are read at a time for lines about them: their events' bodies come along.
+const TOLD_AT_A_TIME: usize = 32;
 
 impl Shared {
     /// Says that this node is there, and does what that brings with it.
@@ -103,8 +106,6 @@ impl Shared {
             }
             let now = self.drift.theirs(clock::tick());
             for effect in &rescued.effects {
-                tracing::warn!(effect = %effect.id, name = %effect.name, key = %effect.key, state = %effect.record.state,
-                    "a claim ran out and was taken over");
                 self.metrics.effects.rescued(&effect.lane);
                 if effect.record.state == EffectState::Uncertain {
                     self.ask_probe(effect);
@@ -117,6 +118,22 @@ impl Shared {
                 .map(|effect| (effect.lane.clone(), effect.record.next_attempt_at));
             let opened = rescued.opened.iter().map(|lane| (lane.clone(), now));
             self.hear(freed.chain(opened).collect::<Vec<_>>());
+            self.tell_of_rescued(&rescued.effects).await;
+        }
+    }
+
+    /// Says of each what it is about, some at a time.
+    async fn tell_of_rescued(&self, effects: &[Effect]) {
+        for effects in effects.chunks(TOLD_AT_A_TIME) {
+            let events = effects.iter().map(|effect| effect.event).collect();
+            let parcels = self.store.parcels(events).await.unwrap_or_default();
+            // What the store cannot say now is left out of the lines.
+            let origins = parcels.into_iter().map(|parcel| parcel.map(Origin::from));
+            let origins = origins.chain(std::iter::repeat_with(|| None));
+            for (effect, origin) in effects.iter().zip(origins) {
+                of_effect!(warn, effect.into(), origin.as_ref(), state = %effect.record.state,
+                    "a claim ran out and was taken over");
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hapax_ledger::id::EffectId;
+use hapax_ledger::id::{EffectId, EventId};
 use hapax_ledger::retry::{Next, Schedule};
 use hapax_ledger::time::Span;
 use hapax_ledger::transition::{Did, Rejected, Resolution, Resolver};
@@ -16,6 +16,7 @@ use hapax_store::nouns::{Effect, Moved};
 
 use super::ask::{self, ProbeAnswer};
 use super::dispatcher::{Shared, lock};
+use super::log::{Origin, Subject, of_effect};
 use super::target::Target;
 use crate::{clock, entropy};
 
@@ -35,9 +36,22 @@ pub(super) struct Probes {
 
 #[derive(Clone)]
 struct Question {
+    event: EventId,
+    name: Arc<str>,
     key: String,
     lane: Arc<str>,
     asked: u32,
+}
+
+impl Question {
+    fn subject(&self, effect: EffectId) -> Subject<'_> {
+        Subject {
+            effect,
+            event: self.event,
+            name: &self.name,
+            key: &self.key,
+        }
+    }
 }
 
 impl Probes {
@@ -89,6 +103,8 @@ impl Shared {
             .is_some_and(|effect| effect.probe.is_some());
         if has_probe {
             let question = Question {
+                event: effect.event,
+                name: effect.name.clone(),
                 key: effect.key.clone(),
                 lane: effect.lane.clone(),
                 asked: 0,
@@ -144,14 +160,18 @@ impl Shared {
             ProbeAnswer::NoAnswer(_) => None,
         };
         self.metrics.effects.probed(&question.lane, answer.word());
-        let resolved = match resolution {
-            Some(resolution) => self.resolve(effect, &question.lane, resolution).await,
-            None => Ok(Asked::Again),
+        let Some(resolution) = resolution else {
+            return Asked::Again;
         };
-        resolved.unwrap_or_else(|error| {
-            tracing::warn!(%error, %effect, "a probe's answer could not be kept; asking again");
-            Asked::Again
-        })
+        match self.resolve(effect, question, resolution).await {
+            Ok(asked) => asked,
+            Err(error) => {
+                let origin = Origin::ask(&*self.store, question.event).await;
+                of_effect!(warn, question.subject(effect), origin.as_ref(), %error,
+                    "a probe's answer could not be kept; asking again");
+                Asked::Again
+            }
+        }
     }
 
     async fn ask(&self, target: &Target, key: &str) -> ProbeAnswer {
@@ -168,17 +188,24 @@ impl Shared {
     async fn resolve(
         &self,
         effect: EffectId,
-        lane: &Arc<str>,
+        question: &Question,
         said: Resolution,
     ) -> Result<Asked, StoreError> {
         let advanced = self.store.resolve(effect, said, Resolver::Probe).await?;
         self.opened(&advanced);
         match advanced.moved {
             Moved::Done(change) => {
-                tracing::info!(%effect, ?said, "its probe has decided what was uncertain");
                 if let Did::Waits { until } = change.did {
-                    self.hear([(lane.clone(), until)]);
+                    self.hear([(question.lane.clone(), until)]);
                 }
+                let origin = Origin::ask(&*self.store, question.event).await;
+                of_effect!(
+                    info,
+                    question.subject(effect),
+                    origin.as_ref(),
+                    ?said,
+                    "its probe has decided what was uncertain"
+                );
                 Ok(Asked::Enough)
             }
             Moved::Refused(Rejected::TooEarly { .. }) => Ok(Asked::Again),

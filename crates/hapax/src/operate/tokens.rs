@@ -1,7 +1,8 @@
 //! Tokens, from memory: whoever shows a wrong one costs the store nothing.
 //!
-//! The table is read at start, every few seconds, and at once after a change on this node. So another node hears of a revoked token
-//! within five seconds.
+//! The tokens that count are read at start, every few seconds, and at once after a change on this node. So another node hears of a
+//! revoked token within five seconds. Those of the portal are many and short-lived: [`super::upkeep`] deletes them some time after
+//! their end.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,10 +16,16 @@ use hapax_store::{Store, StoreError};
 use subtle::ConstantTimeEq;
 use tokio::sync::watch;
 
+use crate::clock;
+
 /// How long another node may go on believing a token that was revoked here.
 const REFRESH_EVERY: Duration = Duration::from_secs(5);
 /// Last uses are written once in so many refreshes: once a minute.
 const USES_EVERY: u32 = 12;
+
+/// How the names of tokens for the portal begin. No other token has such a name by chance: it goes on with an application, and ends
+/// in a lot.
+pub const PORTAL: &str = "portal ";
 
 /// The name of whoever holds the admin token of the config. No other token can have it.
 pub const ADMIN: &str = "admin";
@@ -32,6 +39,8 @@ pub struct Actor {
     pub role: Role,
     /// The one app that they may do it to; `None`: all.
     pub app: Option<String>,
+    /// Their token, unless it is the config's.
+    pub token: Option<TokenId>,
 }
 
 /// The tokens that count.
@@ -69,13 +78,14 @@ impl Tokens {
                 name: ADMIN.into(),
                 role: Role::Admin,
                 app: None,
+                token: None,
             });
         }
         // How long the search takes says something about a hash at most, and nobody can choose the hash of what they show.
         let table = self.by_hash.load();
         let token = table.get(&hash)?;
         let same = bool::from(hash.ct_eq(&token.hash));
-        if !same || !counts(token, now) {
+        if !same || !token.counts(now) {
             return None;
         }
         self.uses().insert(token.id, now);
@@ -83,6 +93,7 @@ impl Tokens {
             name: token.name.clone(),
             role: token.role,
             app: token.app.clone(),
+            token: Some(token.id),
         })
     }
 
@@ -96,9 +107,7 @@ impl Tokens {
     /// If the store cannot say; what was read before counts on.
     pub async fn refresh(&self) -> Result<(), StoreError> {
         let reading = self.reading.lock().await;
-        let tokens = self.store.tokens().await?.into_iter();
-        // What is revoked is left out, so that the name of a revoked token can be given anew.
-        let live = tokens.filter(|token| token.revoked_at.is_none());
+        let live = self.store.live_tokens(clock::now()).await?.into_iter();
         let table = live.map(|token| (token.hash, token)).collect();
         self.by_hash.store(Arc::new(table));
         drop(reading);
@@ -133,49 +142,5 @@ impl Tokens {
                 tracing::warn!(%error, "tokens could not be read again; those read before count on");
             }
         }
-    }
-}
-
-/// Expired means expired at once (I2).
-fn counts(token: &Token, now: Time) -> bool {
-    token.revoked_at.is_none() && token.expires_at.is_none_or(|until| now < until)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use hapax_ledger::id::RawId;
-
-    const AT: Time = Time::from_secs(1_000);
-
-    fn token() -> Token {
-        Token {
-            id: TokenId(RawId::new(AT, 0, 1)),
-            name: "ada".into(),
-            role: Role::Operator,
-            app: None,
-            hash: [7; 32],
-            created_at: AT,
-            expires_at: None,
-            last_used_at: None,
-            revoked_at: None,
-        }
-    }
-
-    #[test]
-    fn what_is_expired_or_revoked_does_not_count() {
-        let until = Time::from_secs(2_000);
-        let expires = Token {
-            expires_at: Some(until),
-            ..token()
-        };
-        let revoked = Token {
-            revoked_at: Some(AT),
-            ..token()
-        };
-        assert!(counts(&token(), AT));
-        assert!(counts(&expires, AT));
-        assert!(!counts(&expires, until), "expired means expired at once");
-        assert!(!counts(&revoked, AT));
     }
 }

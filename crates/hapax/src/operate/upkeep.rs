@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hapax_ledger::time::Time;
+use hapax_ledger::time::{Span, Time};
 use hapax_store::nouns::Reaped;
 use hapax_store::{Clock, Store, StoreError};
 use tokio::sync::watch;
 
+use super::tokens::PORTAL;
 use crate::clock;
 use crate::metrics::Metrics;
 
@@ -19,6 +20,9 @@ const REAP_PAUSE: Duration = Duration::from_millis(20);
 const CROSS_CHECK_ROUNDS: u32 = 96;
 /// After an hour.
 const CROSS_CHECK_FIRST: u32 = 4;
+
+/// How long a token of the portal is kept after its end, for whoever asks who had access lately. What it did is in the audit log.
+pub const PORTAL_TOKENS_KEPT: Span = Span::from_days(7);
 
 /// Steps that one request carries out: a second or two.
 const STEPS_PER_ASK: u32 = 50;
@@ -70,6 +74,23 @@ impl Upkeep {
         Ok(sum)
     }
 
+    /// Deletes tokens of the portal some time after their end. Says how many.
+    ///
+    /// # Errors
+    /// If the store cannot; what was deleted until then stays deleted.
+    pub async fn forget_tokens(&self) -> Result<u64, StoreError> {
+        let before = self.now() - PORTAL_TOKENS_KEPT;
+        let mut sum = 0;
+        for _ in 0..STEPS_PER_ASK {
+            let forgotten = self.store.forget_tokens(PORTAL, before).await?;
+            sum += forgotten;
+            if forgotten == 0 {
+                break;
+            }
+        }
+        Ok(sum)
+    }
+
     /// Counts what has expired.
     ///
     /// # Errors
@@ -86,6 +107,9 @@ impl Upkeep {
                 Ok(reaped) if reaped.more => REAP_PAUSE,
                 Ok(_) => {
                     rounds += 1;
+                    if let Err(error) = self.forget_tokens().await {
+                        tracing::warn!(%error, "tokens of the portal could not be deleted; trying again");
+                    }
                     if rounds % CROSS_CHECK_ROUNDS == CROSS_CHECK_FIRST {
                         self.cross_check(&metrics).await;
                     }

@@ -89,6 +89,44 @@ fn what_is_in_its_way_is_said() {
     assert!(ran.stderr.contains("such as 20s"), "{ran:#?}");
 }
 
+/// A disk without space, wherever it ends: in the first file, in the ledger, or in the middle of the play. Root is not excepted from
+/// limits, as it is from permissions.
+#[test]
+fn a_disk_without_space_is_said() {
+    for blocks in [0, 16, 256, 2_048] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let demo = demo(folder.path(), &["--for", "5s"]);
+        // A write beyond the limit is an error for whoever ignores the signal, as a full disk's is.
+        let mut command = Command::new("sh");
+        command
+            .args([
+                "-c",
+                "trap '' XFSZ; ulimit -f \"$1\"; shift; exec \"$@\"",
+                "sh",
+            ])
+            .arg(blocks.to_string())
+            .arg(demo.get_program())
+            .args(demo.get_args())
+            .env("TMPDIR", folder.path())
+            .current_dir(folder.path());
+        let ran = Ran::of(&mut command).expect_exit(1);
+        let said = [
+            "error[H0406]",
+            "error[H0407]",
+            "error[H0410]",
+            "error[H0417]",
+        ];
+        let said = said.iter().any(|code| ran.stderr.contains(code));
+        assert!(said, "{blocks} blocks: {ran:#?}");
+        assert!(ran.stderr.contains("space"), "{blocks} blocks: {ran:#?}");
+        assert!(
+            !ran.stderr.contains("panicked"),
+            "{blocks} blocks: {ran:#?}"
+        );
+        assert!(is_empty(folder.path()), "{blocks} blocks: nothing is left");
+    }
+}
+
 /// A demo that runs, and what it says.
 struct Running {
     child: Child,

@@ -1,5 +1,6 @@
 //! The examples that are configs and scripts, as they stand in `examples/`: each does what its page says.
 
+use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::{Value, json};
@@ -95,6 +96,59 @@ fn an_older_state_of_a_subscription_is_not_set_after_a_newer_one() {
     assert_eq!(bodies[0]["data"]["object"]["plan"], "team");
 }
 
+/// Runs the queue's worker to its end.
+fn work(scene: &Scene, queue: &Path) -> Output {
+    let mut worker = Command::new("python3");
+    worker
+        .arg(example_file("queue-worker/worker.py"))
+        .arg(queue)
+        .env("HAPAX_URL", format!("http://{}", scene.server.address()))
+        .env("HAPAX_TOKEN", TOKEN);
+    worker.output().expect("it runs")
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Work that certainly has not happened is tried again; work of which nobody knows is not.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_queue_worker_tells_a_failure_from_not_knowing() {
+    if Command::new("python3").arg("--version").output().is_err() {
+        eprintln!("skipped: there is no python3");
+        return;
+    }
+    let scene = Scene::new(SQLITE, &[]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let queue = folder.path().join("jobs.jsonl");
+    let later = folder.path().join("later");
+    let outbox = later.join("outbox");
+    // A device that takes nothing: it opens, and what is written to it is lost in the middle.
+    let jobs = [
+        json!({ "report": "january", "outbox": outbox }).to_string(),
+        json!({ "report": "february", "outbox": "/dev/full" }).to_string(),
+    ];
+    std::fs::write(&queue, jobs.join("\n")).expect("written");
+    let first = work(&scene, &queue);
+    assert_eq!(
+        said(&first),
+        "january: failed\nfebruary: uncertain\n",
+        "{first:?}"
+    );
+    std::fs::create_dir(&later).expect("a folder");
+    let second = work(&scene, &queue);
+    assert_eq!(
+        said(&second),
+        "january: carried out\nfebruary: uncertain\n",
+        "{second:?}"
+    );
+    assert_eq!(
+        std::fs::read_to_string(&outbox).expect("an outbox"),
+        "january\n"
+    );
+}
+
 /// Each report goes out once, over workers, repeated messages and a worker that dies.
 #[test]
 fn a_queue_worker_carries_each_job_out_once() {
@@ -115,16 +169,7 @@ fn a_queue_worker_carries_each_job_out_once() {
         poison.to_string(),
     ];
     std::fs::write(&queue, jobs.join("\n")).expect("written");
-    let work = || -> Output {
-        let mut worker = Command::new("python3");
-        worker
-            .arg(example_file("queue-worker/worker.py"))
-            .arg(&queue)
-            .env("HAPAX_URL", format!("http://{}", scene.server.address()))
-            .env("HAPAX_TOKEN", TOKEN);
-        worker.output().expect("it runs")
-    };
-    let said = |output: &Output| String::from_utf8_lossy(&output.stdout).into_owned();
+    let work = || work(&scene, &queue);
     let first = work();
     assert_eq!(first.status.code(), Some(9), "{first:?}");
     assert_eq!(

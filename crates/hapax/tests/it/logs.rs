@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::effects::scene::fact;
+use crate::effects::scene::{SQLITE, fact, on_postgres};
 use crate::support::clock::{TOO_LONG, until};
 use crate::support::sender::{SECRET, Sender};
 use crate::support::server::{Server, TOKEN};
-use crate::support::site::Site;
+use crate::support::site::{Site, config};
 use crate::support::world::{Act, World};
 
 /// In the payload, and nowhere else.
@@ -19,10 +19,7 @@ fn scene(world: &World) -> (Site, Server) {
         world.url("/book")
     );
     let mut site = Site::sqlite();
-    site.configure(&format!(
-        "{}\n{more}",
-        crate::support::site::config("sqlite:data/hapax.db", "")
-    ));
+    site.configure(&format!("{}\n{more}", config("sqlite:data/hapax.db", "")));
     site.set("HAPAX_LOG", "debug,fjall=warn,lsm_tree=warn");
     let server = site.start();
     (site, server)
@@ -64,19 +61,88 @@ fn every_line_about_an_event_names_it_in_the_same_words() {
             "event_key",
         ),
     ] {
-        let line = lines.iter().find(|line| line["message"] == message);
-        let line = line.unwrap_or_else(|| panic!("no line says `{message}`: {lines:#?}"));
-        let about = [&line["source"], &line["type"], &line[key], &line["object"]];
-        assert_eq!(
-            about,
-            ["billing", "invoice.paid", "evt_1", "in_1"],
-            "{line}"
-        );
-        assert!(
-            line["event"]
-                .as_str()
-                .is_some_and(|id| id.starts_with("evt_")),
-            "{line}"
-        );
+        names_it(&lines, message, key);
     }
+}
+
+/// A line that says this names the event in the words that all lines have.
+#[track_caller]
+fn names_it(lines: &[Value], message: &str, key: &str) {
+    let line = lines.iter().find(|line| line["message"] == message);
+    let line = line.unwrap_or_else(|| panic!("no line says `{message}`: {lines:#?}"));
+    let about = [&line["source"], &line["type"], &line[key], &line["object"]];
+    assert_eq!(
+        about,
+        ["billing", "invoice.paid", "evt_1", "in_1"],
+        "{line}"
+    );
+    let id = line["event"].as_str();
+    assert!(id.is_some_and(|id| id.starts_with("evt_")), "{line}");
+}
+
+/// A probe's word is told in the same words.
+#[test]
+fn the_line_of_a_probe_names_it_too() {
+    let message = "its probe has decided what was uncertain";
+    names_its_effect(&after_a_crash(SQLITE, message), message);
+}
+
+/// What another process left is told in the same words. On SQLite no line is written: a start voids what the one before it held.
+#[test]
+fn the_line_of_a_rescue_names_it_too() {
+    on_postgres(|url| {
+        let message = "a claim ran out and was taken over";
+        names_its_effect(&after_a_crash(url, message), message);
+    });
+}
+
+#[track_caller]
+fn names_its_effect(lines: &[Value], message: &str) {
+    names_it(lines, message, "event_key");
+    let line = lines.iter().find(|line| line["message"] == message);
+    let line = line.expect("it was found before");
+    assert_eq!(
+        (&line["name"], &line["key"]),
+        (&json!("mail"), &json!("evt_1"))
+    );
+}
+
+/// The log of a server whose predecessor was killed while it sent a mail, up to these words.
+fn after_a_crash(store: &str, words: &str) -> Vec<Value> {
+    let world = World::new(|seen| match seen.target.as_str() {
+        "/mail" => Act::Hang,
+        _ => Act::AnswerWith(200, "", "{\"applied\": true}".to_owned()),
+    });
+    let more = format!(
+        "[limits]\nlease = \"3s\"\n[[effect]]\nname = \"mail\"\nsource = \"billing\"\nrepeat = \"once\"\n\
+         timeout = \"1s\"\nurl = \"{}\"\nprobe = \"{}\"\n",
+        world.url("/mail"),
+        world.url("/applied?key={key}")
+    );
+    let mut site = Site::sqlite();
+    site.configure(&config(store, &more));
+    site.set("HAPAX_LOG", "debug,fjall=warn,lsm_tree=warn");
+    let server = site.start();
+    let body = fact(
+        "evt_1",
+        "invoice.paid",
+        &json!({ "id": "in_1", "note": CANARY }),
+    );
+    let request = Sender::to("billing").request_with(&body);
+    assert_eq!(server.ask(&request).status, 200);
+    world.wait_for("the mail", |seen| seen.len() == 1);
+    server.kill();
+
+    let server = site.start();
+    let lines = until(TOO_LONG, words, || {
+        // A whole request, which paces the loop.
+        server.get("/healthz");
+        let said = server.said().lock().expect("whole").clone();
+        said.contains(words).then_some(said)
+    });
+    assert!(!lines.contains(CANARY), "a payload is in the log");
+    let lines = lines.lines();
+    lines
+        .map(|line| serde_json::from_str(line).expect("a line is JSON"))
+        .collect()
 }

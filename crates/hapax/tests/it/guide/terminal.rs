@@ -1,6 +1,7 @@
 //! A terminal in a folder of its own: the few commands that a guide's reader types. The services of the page are the test's own world,
 //! and the server is on whatever port is free.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,6 +31,7 @@ pub(super) struct Terminal {
     world: World,
     /// Servers, and the address that the page has for each.
     servers: Vec<(String, Server)>,
+    jobs: Jobs,
     guard: Option<SocketAddr>,
     environment: Vec<(String, String)>,
     words: Words,
@@ -61,6 +63,7 @@ impl Terminal {
             folder,
             world,
             servers: Vec::new(),
+            jobs: Jobs::default(),
             guard: None,
             environment: Vec::new(),
             words: Words::default(),
@@ -89,17 +92,21 @@ impl Terminal {
     fn obey(&mut self, words: &[&str]) -> String {
         match words {
             // Services of a page: the world is there already.
-            ["python3", .., "&"] | ["hapax", "echo", .., "&"] => String::new(),
+            ["python3", .., "&"] | ["hapax", "echo", .., "&"] => {
+                self.jobs.begin(None);
+                String::new()
+            }
             ["python3", script] => self.python(script),
             ["hapax", "serve", args @ ..] => {
                 self.serve(args);
                 String::new()
             }
             ["kill", "-9", job] => {
-                let number = job
-                    .strip_prefix('%')
-                    .and_then(|job| job.parse::<usize>().ok());
-                let (_, server) = self.servers.remove(number.expect("a job") - 1);
+                let number = job.strip_prefix('%').and_then(|job| job.parse().ok());
+                let shown = self.jobs.end(number.expect("the number of a job"));
+                let shown = shown.expect("a server: the page's services are the test's own");
+                let at = self.servers.iter().position(|(other, _)| *other == shown);
+                let (_, server) = self.servers.remove(at.expect("it runs"));
                 server.kill();
                 String::new()
             }
@@ -147,6 +154,7 @@ impl Terminal {
         if let Some(token) = token {
             self.words.know(token, TOKEN_EXAMPLE);
         }
+        self.jobs.begin(Some(shown.clone()));
         self.servers.push((shown, server));
     }
 
@@ -244,6 +252,44 @@ impl Terminal {
             (!effects.any(is_under_way)).then_some(())
         });
     }
+}
+
+/// What runs in the background, by the numbers that a shell gives: servers by the address that the page has for them, services without.
+#[derive(Default)]
+struct Jobs(BTreeMap<usize, Option<String>>);
+
+impl Jobs {
+    /// A shell counts on from the highest number that is in use.
+    fn begin(&mut self, server: Option<String>) {
+        let last = self.0.last_key_value().map_or(0, |(number, _)| *number);
+        self.0.insert(last + 1, server);
+    }
+
+    /// A job ends; gives the server that it was.
+    fn end(&mut self, number: usize) -> Option<String> {
+        let job = self.0.remove(&number);
+        job.unwrap_or_else(|| panic!("there is no job %{number}"))
+    }
+}
+
+#[test]
+fn jobs_are_counted_as_a_shell_does() {
+    let mut jobs = Jobs::default();
+    jobs.begin(None);
+    for server in ["one", "two"] {
+        jobs.begin(Some(server.to_owned()));
+    }
+    assert_eq!(
+        jobs.end(2).as_deref(),
+        Some("one"),
+        "a service is a job, too"
+    );
+    jobs.begin(Some("three".to_owned()));
+    assert_eq!(jobs.end(4).as_deref(), Some("three"), "it counts on");
+    assert_eq!(jobs.end(3).as_deref(), Some("two"));
+    assert_eq!(jobs.end(1), None);
+    jobs.begin(None);
+    assert_eq!(jobs.end(1), None, "and from the start when none is left");
 }
 
 /// `NAME=value`.

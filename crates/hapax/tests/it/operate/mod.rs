@@ -12,8 +12,8 @@
 //! - [`live`]: events as they are accepted, on [`follow`]; [`listen`]: the same at a local URL
 //! - [`keys`]: what the ledger tells about keys
 //! - [`openapi`]: what the API says about itself
-//! - [`mod@store`]: upkeep of the store
-//! - [`cli`]: the same at a prompt
+//! - [`mod@store`]: upkeep of the store; [`upkeep`]: what nobody asks for
+//! - [`cli`]: the same at a prompt; [`cli_review`]: what only a person can decide
 
 mod actions;
 pub(crate) mod alerts;
@@ -23,6 +23,7 @@ mod audit;
 mod bulk;
 mod canaries;
 mod cli;
+mod cli_review;
 mod erase;
 mod follow;
 mod handlers;
@@ -38,3 +39,4 @@ mod secrets;
 mod store;
 mod timeline;
 mod tokens;
+mod upkeep;

@@ -11,6 +11,7 @@
 //! - [`alerts`]: endpoints that are disabled
 //! - [`signing`]: keys that are changed, and public ones
 //! - [`usage`]: what was sent for each application
+//! - [`lost_key`]: endpoints whose vault key is lost
 //! - [`scopes`]: tokens of one application
 //!
 //! [`scene`] is a server whose endpoints may be on this machine. The same flows are driven by the SDKs: see `tests/sdk`.
@@ -20,6 +21,7 @@ mod alerts;
 mod catalogue;
 mod crash;
 mod failing;
+mod lost_key;
 mod messages;
 mod operators;
 mod polling;

@@ -59,6 +59,16 @@ impl Scene {
         }
     }
 
+    /// Something is done to its store while no server has it, then another one begins.
+    pub(super) fn restarted_after(self, meanwhile: impl FnOnce(&std::path::Path)) -> Scene {
+        self.server.kill();
+        meanwhile(&self.site.data().join("hapax.db"));
+        Scene {
+            server: self.site.start(),
+            site: self.site,
+        }
+    }
+
     pub(super) fn get(&self, path: &str) -> Answer {
         self.ask("GET", path, &Value::Null)
     }

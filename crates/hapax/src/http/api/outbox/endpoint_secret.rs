@@ -72,6 +72,9 @@ struct KeptBody {
     id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     headers: Option<Vec<String>>,
+    /// What was sealed before did not open, and is gone: keys that signed, and headers.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    lost: bool,
 }
 
 fn open(api: &Api, endpoint: &Endpoint) -> Result<Opened, Halt> {
@@ -113,7 +116,8 @@ pub async fn show(
     Outcome::Ok(answer::json(StatusCode::OK, &SecretBody { key }))
 }
 
-/// Another key signs from now on; the one before signs as well for the grace period.
+/// Another key signs from now on; the one before signs as well for the grace period. Where what was sealed before does not open since
+/// its vault key is lost, a `key` that is given replaces it; the headers that went along are then lost, too.
 #[utoipa::path(post, path = "/app/{app_id}/endpoint/{endpoint_id}/secret/rotate", operation_id = "rotateEndpointSecret", tag = "endpoints",
     params(("app_id" = String, Path, description = "the application's id or uid"),
         ("endpoint_id" = String, Path, description = "the endpoint's id or uid")),
@@ -133,9 +137,21 @@ pub async fn rotate(
         fields.finish()?;
         let seconds = grace.and_then(|grace| i64::try_from(grace).ok());
         let overlap = seconds.map_or(OVERLAP_DEFAULT, Span::from_secs);
-        let mut opened = open(&api, was)?;
-        opened.rotate(key, overlap, posted.at);
-        sealed(&api, was, &opened, posted.at, None)
+        match open(&api, was) {
+            Ok(mut opened) => {
+                opened.rotate(key, overlap, posted.at);
+                sealed(&api, was, &opened, posted.at, None)
+            }
+            // Whoever brings a key of their own repairs an endpoint whose vault key is lost: nothing is left that could overlap. A key
+            // that we draw would be unknown to the consumer, and what does not open may only want the right vault key.
+            Err(_) if api.safe.vault().is_some() && brings_key(&posted) => {
+                let opened = Opened::new(key, BTreeMap::new(), posted.at);
+                let mut change = sealed(&api, was, &opened, posted.at, None)?;
+                change.body.lost = true;
+                Ok(change)
+            }
+            Err(halt) => Err(halt),
+        }
     };
     let rotated = change::make(&api, &posted, "endpoint.rotate", decide).await?;
     if let Changed::Before(before @ Before::Other) = rotated {
@@ -145,6 +161,11 @@ pub async fn rotate(
     let endpoint = change::find_endpoint(&api, &app, &name).await?;
     let key = shown(&endpoint, &open(&api, &endpoint)?, posted.at);
     Outcome::Ok(answer::json(StatusCode::OK, &SecretBody { key }))
+}
+
+/// Does a request say which key it wants?
+fn brings_key(posted: &Posted) -> bool {
+    posted.fields().optional_text("key").is_some()
 }
 
 fn sealed(
@@ -163,6 +184,7 @@ fn sealed(
         body: KeptBody {
             id: endpoint.id.to_string(),
             headers,
+            lost: false,
         },
         entry: Entry::Endpoint(Box::new(endpoint)),
         was: was.revision,

@@ -21,9 +21,8 @@ use crate::http::api::describe::asked_outbox::{ExpireRequest, PortalRequest, Res
 use crate::http::api::posted::{self, Posted};
 use crate::http::auth::token_hash;
 use crate::operate::ids;
+use crate::operate::tokens::PORTAL;
 
-/// How the names of such tokens begin. No other token has such a name by chance: it ends in a lot.
-const NAME: &str = "portal";
 /// The shortest and the longest that a token counts, in seconds: an hour, a week.
 pub(in crate::http::api) const EXPIRY_SECONDS_MIN: u64 = 60 * 60;
 /// See [`EXPIRY_SECONDS_MIN`].
@@ -138,7 +137,7 @@ async fn make(api: &Api, posted: &Posted, wanted: &Wanted<'_>) -> Outcome {
     let lot = hex::encode(entropy::bytes::<8>());
     let token = Token {
         id: TokenId(ids::fresh(posted.at)),
-        name: format!("{NAME} {} {session} {lot}", wanted.app).into(),
+        name: format!("{PORTAL}{} {session} {lot}", wanted.app).into(),
         role: wanted.role,
         app: Some(wanted.app.to_string()),
         hash: token_hash(secret.as_bytes()),
@@ -186,15 +185,15 @@ pub async fn expire_all(
     fields.finish()?;
     let app = super::change::find_app(&api, &name).await?.id;
     let begins: Vec<String> = match sessions.is_empty() {
-        true => vec![format!("{NAME} {app} ")],
+        true => vec![format!("{PORTAL}{app} ")],
         false => sessions
             .iter()
-            .map(|session| format!("{NAME} {app} {} ", mark(session)))
+            .map(|session| format!("{PORTAL}{app} {} ", mark(session)))
             .collect(),
     };
-    for token in api.store.tokens().await? {
+    for token in api.store.live_tokens(posted.at).await? {
         let meant = begins.iter().any(|begin| token.name.starts_with(begin));
-        if meant && token.revoked_at.is_none() {
+        if meant {
             revoke(&api, &posted, token.id, "all access to the portal expired").await?;
         }
     }
@@ -215,15 +214,12 @@ async fn revoke(api: &Api, posted: &Posted, id: TokenId, why: &str) -> Result<()
     responses((status = NO_CONTENT, description = "it counts no more")))]
 pub async fn logout(State(api): State<Api>, posted: Posted) -> impl IntoResponse {
     let own = &posted.actor;
-    let ours = own.app.as_ref().map(|app| format!("{NAME} {app} "));
-    if !ours.is_some_and(|ours| own.name.starts_with(&ours)) {
+    let ours = own.app.as_ref().map(|app| format!("{PORTAL}{app} "));
+    let ours = ours.is_some_and(|ours| own.name.starts_with(&ours));
+    let Some(token) = own.token.filter(|_| ours) else {
         return Err(answer::NOT_PORTAL.into());
-    }
-    for token in api.store.tokens().await? {
-        if token.name == own.name && token.revoked_at.is_none() {
-            revoke(&api, &posted, token.id, "logged out").await?;
-        }
-    }
+    };
+    revoke(&api, &posted, token, "logged out").await?;
     api.tokens.refresh().await?;
     Outcome::Ok(no_content())
 }
