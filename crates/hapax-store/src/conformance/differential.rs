@@ -232,20 +232,15 @@ fn filter(number: usize, now: Time) -> EventFilter {
             key: Some(key(1)),
             ..all
         },
-        3 => EventFilter {
-            status: Some(EventStatus::NeedsReview),
+        3 | 5 => EventFilter {
+            status: Some([EventStatus::NeedsReview, EventStatus::Dead][number / 5]),
             ..all
         },
         4 => EventFilter {
             entity: Some("cus_1".into()),
             ..all
         },
-        5 => EventFilter {
-            status: Some(EventStatus::Dead),
-            ..all
-        },
         6 => EventFilter {
-            source: Some(SOURCES[0].into()),
             key_contains: Some("1".into()),
             ..all
         },

@@ -126,7 +126,7 @@ fn filters(wanted: &Wanted, sources: &Value) -> Markup {
 pub fn table(looker: &Looker, rows: &[Value], live: &str) -> Markup {
     html! {
         table data-live=(live) data-row="event-row" data-switch="follow" {
-            (heads(&["Received", "Event", "Status", "Key", "Source", "#Deliveries"]))
+            (heads(&["Received", "Event", "Status", "Key", "Source", "#Times"]))
             tbody { @for event in rows { (row(looker, event)) } }
         }
     }

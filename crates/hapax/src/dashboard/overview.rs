@@ -64,7 +64,7 @@ fn alerts(looker: &Looker, alerts: &Value) -> Markup {
     html! {
         @for alert in standing {
             div class=(if alert.text("severity") == "critical" { "note bad" } else { "note warn" }) role="status" {
-                p { strong { (sentence(alert.text("text"))) } " " span class="small" { (time(looker, alert.text("since"))) } }
+                p { strong { (ticked(&sentence(alert.text("text")))) } " " span class="small" { (time(looker, alert.text("since"))) } }
                 p { (ticked(&sentence(alert.text("advice")))) " " code { "hapax explain " (alert.text("code")) } }
             }
         }
@@ -234,11 +234,12 @@ fn sources(sources: &Value) -> Markup {
     html! {
         section class="card" {
             h2 { "Duplicates by source" }
+            p class="dim small" { "Their share of the last five minutes, and what is usual for the source." }
             @if sources.list("data").is_empty() {
                 p class="dim" { "No source is configured: " code { "hapax init" } " writes a first one." }
             }
             @else { div class="scroll" tabindex="0" { table {
-                (heads(&["Source", "#Accepted", "#Duplicates", "#Share now", "#Usual", "#Refused"]))
+                (heads(&["Source", "#Accepted", "#Duplicates", "#Now", "#Usual", "#Refused"]))
                 tbody { @for source in sources.list("data") {
                     @let (accepted, duplicates) = (source.number("accepted"), source.number("duplicates"));
                     tr {
@@ -275,14 +276,14 @@ fn lanes(lanes: &[(String, f64, f64)]) -> Markup {
             h2 { "Lanes in trouble" }
             @if lanes.is_empty() { p class="dim" { "No attempt has failed since the start." } }
             @else { div class="scroll" tabindex="0" { table {
-                (heads(&["Lane", "#Attempts", "#Failed", ""]))
+                (heads(&["Lane", "#Attempts", "#Failed"]))
                 tbody { @for (lane, all, failed) in lanes { tr {
                     td { a href={ "/effects?lane=" (lane) } { (lane) } }
                     td class="num" { (number(*all)) }
                     td class="num" {
                         (number(*failed)) " " span class="dim" { "(" (number(100.0 * failed / all.max(1.0))) " %)" }
+                        @if failed * 2.0 > *all { span class="sub" { (badge("failed")) } }
                     }
-                    td { @if failed * 2.0 > *all { (badge("failed")) } }
                 } } }
             } } }
         }
