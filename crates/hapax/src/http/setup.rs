@@ -81,9 +81,8 @@ impl Server {
         let portal = portal_url(config.public_url.as_deref(), config.listen);
         let sources = Sources::new(config.sources, &config.effects, config.public_url);
         prepare(&metrics, &sources);
-        let parts = (store.clone(), dispatcher.clone(), offered.clone());
-        let inbox = Inbox::new(sources, parts.0, parts.1, parts.2, metrics.clone());
-        let inbox = Arc::new(inbox);
+        let (kept, sends, chosen) = (store.clone(), dispatcher.clone(), offered.clone());
+        let inbox = Arc::new(Inbox::new(sources, kept, sends, chosen, metrics.clone()));
         inbox.learn().await?;
         let alerts = Arc::new(Alerts::new(alert::Parts {
             store: store.clone(),
