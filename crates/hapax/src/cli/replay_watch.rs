@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use hapax_store::nouns::ReplayState;
 use serde_json::{Value, json};
 
 use super::answer::text;
@@ -64,7 +65,7 @@ impl Seen {
         let from = (looked_at(&replay), clock::tick());
         loop {
             bar.draw(&line(&replay, total, rate(from, looked_at(&replay))));
-            if replay["state"] != "running" {
+            if replay["state"] != ReplayState::Running.word() {
                 bar.keep();
                 return Ok(replay);
             }
@@ -97,7 +98,7 @@ fn line(replay: &Value, total: Option<u64>, rate: f64) -> String {
     let count = |name: &str| text(&replay[name]);
     let done = looked_at(replay);
     // What came between the count and the start is part of it, and what changed meanwhile may not be.
-    let total = match replay["state"] == "done" {
+    let total = match replay["state"] == ReplayState::Completed.word() {
         true => Some(done),
         false => total.map(|total| total.max(done)),
     };
@@ -128,9 +129,9 @@ mod tests {
         assert_eq!(line(&replay, None, 0.0), format!("running  6  0/s: {rest}"));
         let over = line(&replay, Some(5), 1.0);
         assert!(over.contains("100%  6 of 6"), "{over}");
-        replay["state"] = json!("done");
+        replay["state"] = json!(ReplayState::Completed.word());
         let ended = line(&replay, Some(9), 1.0);
-        assert!(ended.starts_with("done  ["), "{ended}");
+        assert!(ended.starts_with("completed  ["), "{ended}");
         assert!(ended.contains("100%  6 of 6"), "{ended}");
     }
 }
