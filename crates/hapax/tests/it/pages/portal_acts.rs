@@ -202,7 +202,9 @@ fn what_failed_and_what_was_missed_goes_out_again_on(store: &str) {
     guest.done(&page, &format!("{page}/resend"), &[("endpoint", &endpoint)]);
     let seen = world.wait_for("it again", |seen| seen.len() == 4);
     assert_eq!(ids(&seen)[3], failed);
-    assert!(guest.browser.page(&at).contains("sent again"));
+    until(TOO_LONG, "the attempt on the page", || {
+        guest.browser.page(&at).contains("sent again").then_some(())
+    });
 }
 
 #[test]
