@@ -198,6 +198,10 @@ fn what_failed_and_what_was_missed_goes_out_again_on(store: &str) {
     guest.done(&at, &format!("{at}/missing"), &[("since", "3600")]);
     let seen = world.wait_for("the missed one", |seen| seen.len() == 3);
     assert_eq!(ids(&seen)[2], early);
+    // What is under way is not sent a second time.
+    until(TOO_LONG, "both attempts settled", || {
+        (scene.count(&format!("/app/acme/attempt/msg/{failed}")) == 2).then_some(())
+    });
     let page = format!("/portal/messages/{failed}");
     guest.done(&page, &format!("{page}/resend"), &[("endpoint", &endpoint)]);
     let seen = world.wait_for("it again", |seen| seen.len() == 4);
