@@ -48,7 +48,14 @@ pub(crate) struct Site {
 impl Site {
     /// Builds the program as tests do, starts it with more in its config, and sends it some events.
     pub(crate) fn start(more: &str) -> anyhow::Result<Site> {
-        let build = ["build", "--quiet", "--package", "hapax"];
+        // Built for the tests, with all features of all packages: any other choice would build most of it a second time.
+        let build = [
+            "test",
+            "--quiet",
+            "--no-run",
+            "--workspace",
+            "--all-features",
+        ];
         workspace::succeed(&mut workspace::cargo(build))?;
         let program = workspace::target().join("debug/hapax");
         let folder = tempfile::Builder::new().prefix("hapax-schema-").tempdir()?;
