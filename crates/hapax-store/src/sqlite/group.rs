@@ -10,7 +10,7 @@ use super::effect::PLACE_BITS;
 use super::index::{Additions, KeyIndex, Latest, Removals, Watermark};
 use super::tally::Tallies;
 use super::underway::UnderWay;
-use super::{key_reap, sql_error};
+use super::{app, key_reap, sql_error};
 use crate::error::{StoreError, StoreErrorKind};
 
 /// The size of a page, and so of a frame of the log.
@@ -31,6 +31,8 @@ pub(super) struct Group {
     reaper_at: i64,
     key_reaper_at: Option<i64>,
     stale: bool,
+    /// The catalogue's revision, once somebody has asked for it.
+    catalogue: Option<u64>,
     /// Claims under way.
     pub(super) under_way: UnderWay,
     /// Where the deliveries of messages stand.
@@ -77,6 +79,7 @@ impl Group {
             reaper_at: 0,
             key_reaper_at: None,
             stale: false,
+            catalogue: None,
             under_way: UnderWay::default(),
             census: Census::default(),
             tallies: Tallies::default(),
@@ -91,6 +94,7 @@ impl Group {
     /// The database could not be reopened: refuse to decide anything on what is known here.
     pub(super) fn must_reopen(&mut self) {
         self.stale = true;
+        self.catalogue = None;
         self.keys.clear();
         self.latest.clear();
         self.forgotten = Removals::default();
@@ -109,6 +113,19 @@ impl Group {
             )),
             false => Ok(()),
         }
+    }
+
+    /// The catalogue's revision. Nobody else writes, so it is read once until it changes.
+    pub(super) fn catalogue(&mut self, db: &Connection) -> Result<u64, StoreError> {
+        match self.catalogue {
+            Some(revision) => Ok(revision),
+            None => Ok(*self.catalogue.insert(app::revision(db)?)),
+        }
+    }
+
+    /// The catalogue is about to change.
+    pub(super) fn catalogue_changes(&mut self) {
+        self.catalogue = None;
     }
 
     /// A row number that was never given before.

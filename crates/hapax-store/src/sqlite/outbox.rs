@@ -35,6 +35,7 @@ impl Outbox for SqliteStore {
     ) -> Result<Put, StoreError> {
         self.writer
             .write(Whose::Caller, Space::Frees, 0, move |tx| {
+                tx.group.catalogue_changes();
                 app::put(tx.db, entry, was, action, &by, answer)
             })
             .await
@@ -50,6 +51,7 @@ impl Outbox for SqliteStore {
     ) -> Result<Put, StoreError> {
         self.writer
             .write(Whose::Ours, Space::Frees, 0, move |tx| {
+                tx.group.catalogue_changes();
                 app::mark_endpoint(tx.db, id, was, standing, failing_since, now)
             })
             .await

@@ -5,7 +5,7 @@ use hapax_ledger::id::AppId;
 use super::accept::{self, Sighted};
 use super::message::keep_about;
 use super::writer::Tx;
-use super::{app, fan_out, read};
+use super::{fan_out, read};
 use crate::error::StoreError;
 use crate::nouns::{NewMessage, Published, Receipt, Receipted, app_of_source};
 use crate::posting;
@@ -32,7 +32,7 @@ pub(super) fn publish(tx: &mut Tx<'_>, mut message: NewMessage) -> Result<Publis
         Sighted::Known { known, conflict } => {
             accept::repeat(tx, arrival, event, &known, conflict).map(Published::Stored)
         }
-        Sighted::New if message.revision != app::revision(tx.db)? => Ok(Published::Outdated),
+        Sighted::New if message.revision != tx.group.catalogue(tx.db)? => Ok(Published::Outdated),
         Sighted::New => publish_new(tx, &message, app).map(Published::Stored),
     }
 }

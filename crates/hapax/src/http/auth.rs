@@ -11,7 +11,7 @@ use hapax_store::nouns::Role;
 use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, Method};
 
-use super::answer::{self, problem};
+use super::answer::{self, Answer, problem};
 use super::api::Api;
 use super::api::event::unavailable;
 use crate::clock;
@@ -39,7 +39,7 @@ pub fn token_hash(token: &[u8]) -> [u8; 32] {
 pub async fn require(State(api): State<Api>, mut request: Request, next: Next) -> Response {
     let shown = shown(&request);
     let Some(actor) = api.tokens.find(shown.0, clock::now()) else {
-        return unknown();
+        return unknown().into_response();
     };
     // Everything here is about the whole ledger.
     if actor.app.is_some() {
@@ -62,33 +62,65 @@ pub async fn require_for_app(
     next: Next,
 ) -> Response {
     let shown = shown(&request);
-    let Some(actor) = api.tokens.find(shown.0, clock::now()) else {
-        return unknown();
-    };
     let named = path.iter().find(|(name, _)| *name == APP);
-    // The operators' own application has paths of its own.
-    if named.is_some_and(|(_, name)| name.parse() == Ok(OPERATIONAL_APP)) {
-        return problem(answer::NOT_FOUND).into_response();
+    // Whoever may only look may end that, too.
+    let least = match request.uri().path().ends_with(LOGOUT) {
+        true => Role::Viewer,
+        false => least(request.method()),
+    };
+    match of_app(&api, shown, named.map(|(_, name)| name), least).await {
+        Ok(actor) => {
+            request.extensions_mut().insert(shown);
+            request.extensions_mut().insert(actor);
+            next.run(request).await
+        }
+        Err(refused) => refused.into_response(),
     }
-    if let (Some(own), Some((_, named))) = (&actor.app, named) {
+}
+
+/// Whoever shows this, if they are at least this and may ask about the application that is named.
+async fn of_app(
+    api: &Api,
+    shown: Shown,
+    named: Option<&str>,
+    least: Role,
+) -> Result<Actor, Box<Answer>> {
+    let Some(actor) = api.tokens.find(shown.0, clock::now()) else {
+        return Err(unknown().into());
+    };
+    // The operators' own application has paths of its own.
+    if named.is_some_and(|name| name.parse() == Ok(OPERATIONAL_APP)) {
+        return Err(problem(answer::NOT_FOUND).into());
+    }
+    if let (Some(own), Some(named)) = (&actor.app, named) {
         let registry = &api.publisher.registry;
         if let Err(error) = registry.fresh().await.map(drop) {
-            return unavailable(&error).into_response();
+            return Err(unavailable(&error).into());
         }
         let catalog = registry.catalog();
         let id = |name: &str| catalog.app(name).map(|app| app.id);
         if id(named).is_none() || id(named) != id(own) {
-            return problem(answer::OTHER_APP).into_response();
+            return Err(problem(answer::OTHER_APP).into());
         }
     }
-    // Whoever may only look may end that, too.
-    let ends_itself = request.uri().path().ends_with(LOGOUT);
-    if actor.role < least(request.method()) && !ends_itself {
-        return problem(answer::FORBIDDEN).into_response();
+    match actor.role < least {
+        true => Err(problem(answer::FORBIDDEN).into()),
+        false => Ok(actor),
     }
-    request.extensions_mut().insert(shown);
-    request.extensions_mut().insert(actor);
-    next.run(request).await
+}
+
+/// Whoever asks from outside to publish to an application, if they may: what [`require_for_app`] and [`owners_only`] say, for a
+/// request that does not pass them.
+///
+/// # Errors
+/// What they hear instead.
+pub async fn publisher(api: &Api, headers: &HeaderMap, app: &str) -> Result<Actor, Box<Answer>> {
+    let shown = Shown(token_hash(bearer(headers).unwrap_or_default()));
+    let actor = of_app(api, shown, Some(app), Role::Operator).await?;
+    match owns(&actor) {
+        true => Ok(actor),
+        false => Err(problem(answer::FORBIDDEN).into()),
+    }
 }
 
 /// Lets only operators and admins through, behind [`require_for_app`].
@@ -112,10 +144,14 @@ pub async fn of_no_app(request: Request, next: Next) -> Response {
 /// Lets tokens of one application through only if they are its admins', behind [`require_for_app`].
 pub async fn owners_only(request: Request, next: Next) -> Response {
     let actor = request.extensions().get::<Actor>();
-    match actor.is_some_and(|actor| actor.app.is_none() || actor.role == Role::Admin) {
+    match actor.is_some_and(owns) {
         true => next.run(request).await,
         false => problem(answer::FORBIDDEN).into_response(),
     }
+}
+
+fn owns(actor: &Actor) -> bool {
+    actor.app.is_none() || actor.role == Role::Admin
 }
 
 /// The least role that a request with this method needs, whatever it is about.
@@ -142,8 +178,8 @@ fn shown(request: &Request) -> Shown {
     inside.unwrap_or_else(|| Shown(token()))
 }
 
-fn unknown() -> Response {
-    let mut answer = problem(answer::NO_TOKEN).into_response();
+fn unknown() -> Answer {
+    let mut answer = problem(answer::NO_TOKEN);
     let scheme = HeaderValue::from_static("Bearer");
     answer.headers_mut().insert(WWW_AUTHENTICATE, scheme);
     answer

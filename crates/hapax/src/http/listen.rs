@@ -18,6 +18,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tower::ServiceExt;
 
+use super::api::Api;
+use super::api::outbox::publishing;
 use super::intake::{Intake, PREFIX};
 use crate::config::Limits;
 use crate::metrics::Metrics;
@@ -35,6 +37,8 @@ const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 pub struct Doors {
     /// `/in/...`
     pub intake: Intake,
+    /// What applications publish.
+    pub api: Api,
     /// Everything else.
     pub router: Router,
     /// What bounds them.
@@ -131,6 +135,9 @@ async fn answer(doors: &Doors, request: Request<Incoming>, remote: Arc<str>) -> 
             .answer(request, Some(remote))
             .await
             .map(Body::new);
+    }
+    if publishing::is_for(&request) {
+        return publishing::answer(&doors.api, request).await.map(Body::new);
     }
     let mut request = request.map(Body::new);
     request.extensions_mut().insert(Remote(remote));

@@ -219,6 +219,7 @@ fn replays(publisher: &Publisher, operator: &Operator) -> Arc<Replays> {
 fn doors(api: &Api, limits: Limits) -> Arc<Doors> {
     Arc::new(Doors {
         intake: Intake::new(api.inbox.clone(), api.metrics.clone(), limits.clone()),
+        api: api.clone(),
         router: pages::router(api.clone()),
         limits,
         metrics: api.metrics.clone(),

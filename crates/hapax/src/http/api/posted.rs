@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::BoxError;
 use axum::extract::{FromRequest, Request};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -11,7 +12,10 @@ use hapax_ledger::guard::parse_key;
 use hapax_ledger::key::{KeyHash, KeyKind, composite};
 use hapax_ledger::time::Time;
 use hapax_store::nouns::{Authority, Before, RequestKey};
+use http::request::Parts;
 use http::{HeaderName, HeaderValue, StatusCode};
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Body;
 
 use super::body::Fields;
 use crate::clock;
@@ -98,14 +102,42 @@ async fn read(request: Request, bytes_max: usize) -> Result<Posted, Response> {
     let Some(actor) = head.extensions.get::<Actor>().cloned() else {
         return Err(problem(answer::NO_TOKEN).into_response());
     };
+    let posted = read_parts(&head, body, actor, bytes_max).await;
+    posted.map_err(|refused| refused.into_response())
+}
+
+/// A request with room for a payload, of an actor who is known.
+///
+/// # Errors
+/// What they hear if it cannot be read.
+pub(super) async fn read_large<B>(
+    head: &Parts,
+    body: B,
+    actor: Actor,
+) -> Result<Posted, Box<Answer>>
+where
+    B: Body<Error: Into<BoxError>>,
+{
+    read_parts(head, body, actor, LARGE_BYTES_MAX).await
+}
+
+async fn read_parts<B>(
+    head: &Parts,
+    body: B,
+    actor: Actor,
+    bytes_max: usize,
+) -> Result<Posted, Box<Answer>>
+where
+    B: Body<Error: Into<BoxError>>,
+{
     let headers = head.headers.get_all(IDEMPOTENCY_KEY).iter();
     let key = parse_key(headers.map(HeaderValue::as_bytes))
-        .map_err(|wrong| explained(answer::BAD_KEY, &wrong.to_string(), None).into_response())?;
-    let reading = axum::body::to_bytes(body, bytes_max);
+        .map_err(|wrong| Box::new(explained(answer::BAD_KEY, &wrong.to_string(), None)))?;
+    let reading = Limited::new(body, bytes_max).collect();
     let body = match tokio::time::timeout(BODY_TIMEOUT, reading).await {
-        Ok(Ok(body)) => body,
-        Ok(Err(_)) => return Err(problem(answer::TOO_LARGE).into_response()),
-        Err(_) => return Err(problem(answer::TOO_SLOW).into_response()),
+        Ok(Ok(body)) => body.to_bytes(),
+        Ok(Err(_)) => return Err(problem(answer::TOO_LARGE).into()),
+        Err(_) => return Err(problem(answer::TOO_SLOW).into()),
     };
     let parts = RequestParts {
         method: head.method.as_str(),

@@ -21,6 +21,19 @@ impl IntoResponse for Halt {
     }
 }
 
+impl Halt {
+    /// What is said.
+    pub(super) fn answer(self) -> Answer {
+        *self.0
+    }
+}
+
+impl From<Box<Answer>> for Halt {
+    fn from(answer: Box<Answer>) -> Halt {
+        Halt(answer)
+    }
+}
+
 impl From<Answer> for Halt {
     fn from(answer: Answer) -> Halt {
         Halt(Box::new(answer))

@@ -39,19 +39,29 @@ pub async fn create(
     RawQuery(query): RawQuery,
     LargePosted(posted): LargePosted,
 ) -> impl IntoResponse {
-    let content = with_content(query.as_deref())?;
+    create_one(&api, &name, query.as_deref(), &posted).await
+}
+
+/// The same, for a request that did not come through the router.
+pub(super) async fn create_one(
+    api: &Api,
+    name: &str,
+    query: Option<&str>,
+    posted: &Posted,
+) -> Outcome {
+    let content = with_content(query)?;
     let (mut fields, payload) = Fields::of_all_but(&posted.body, "payload");
-    let inline = app::inline(&mut fields, &name, posted.at)?;
-    let mut draft = message_body::read(&posted, fields, payload)?;
+    let inline = app::inline(&mut fields, name, posted.at)?;
+    let mut draft = message_body::read(posted, fields, payload)?;
     // By what is known here, so that a message costs no question: what is stored was planned by the latest catalogue, or is refused.
     for _ in 0..PLANS_MAX {
-        draft.app = aim(&api, &posted, &name, inline.as_ref(), &draft).await?;
+        draft.app = aim(api, posted, name, inline.as_ref(), &draft).await?;
         let outcome = api.publisher.publish_once(&draft, To::Subscribed).await?;
         if let Some(outcome) = outcome {
-            return answered(&api, &draft, content, outcome).await;
+            return answered(api, &draft, content, outcome).await;
         }
     }
-    answered(&api, &draft, content, Published::Busy).await
+    answered(api, &draft, content, Published::Busy).await
 }
 
 /// The application that a message is for, made if it comes along, and its payload fits.

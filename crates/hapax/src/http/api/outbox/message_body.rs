@@ -175,6 +175,11 @@ pub(super) fn read(
     if payload.len() > PAYLOAD_BYTES_MAX {
         return Err(answer::TOO_LARGE.into());
     }
+    // An id of its own is its key: then nothing has to be drawn, which would be a question to the system.
+    let drawn = match about.event_id {
+        Some(_) => [0; 16],
+        None => drawn(posted),
+    };
     Ok(Draft {
         app: AppId::from_bytes([0; 16]),
         event_type,
@@ -182,7 +187,7 @@ pub(super) fn read(
         content_type,
         about,
         keep,
-        drawn: drawn(posted),
+        drawn,
         at: posted.at,
         by: posted.actor.name.clone(),
     })

@@ -2,7 +2,8 @@
 //!
 //! - [`app`], [`endpoint`], [`event_type`]: the catalogue; `endpoint_secret`: keys and headers; `change`: how it is changed;
 //!   `page`: how it is listed
-//! - [`message`]: what is published; `message_body`, `message_query`: how it is described and found
+//! - [`message`]: what is published; `message_body`, `message_query`: how it is described and found; [`publishing`]: its way past the
+//!   router
 //! - [`attempt`], [`delivery`]: what became of it; `status`: in which words; sending again
 //! - [`stats`], [`usage`], [`task`], [`poller`], [`example`], [`import`], [`portal`], [`health`]: as they are called; `unsupported`: what is
 //!   refused
@@ -36,6 +37,7 @@ pub mod operational;
 mod page;
 pub mod poller;
 pub mod portal;
+pub mod publishing;
 pub mod quota;
 pub mod stats;
 pub(in crate::http::api) mod status;
