@@ -250,12 +250,13 @@ impl Shared {
                 timeout: target.timeout,
             }),
             // What is claimed from it is skipped, or found out about: no request.
-            Found::Closed(_) | Found::Unknown | Found::Unready => Some(Allowed {
+            Found::Closed(_) | Found::Unknown => Some(Allowed {
                 caps: SKIPPING,
                 shard: lane_shard(lane, self.store.shards()),
                 timeout: Duration::ZERO,
             }),
-            Found::Nobody => None,
+            // What waits for it stays where it is, and costs nothing until it can be sent.
+            Found::Unready | Found::Nobody => None,
         }
     }
 

@@ -53,7 +53,11 @@ fn a_key_that_is_brought_repairs_an_endpoint() {
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         runtime.block_on(lose_secrets(path));
     });
+    let other = World::well();
+    scene.endpoint("acme", "erp", &other, json!({}));
     scene.publish("acme", &message(1));
+    // By then the other delivery has been looked at, too.
+    other.wait_for("its delivery", |seen| seen.len() == 1);
     let path = "/app/acme/endpoint/crm/secret";
     let rotate = format!("{path}/rotate");
     // What is drawn would be unknown to the consumer, and what does not open may only want the right vault key.

@@ -160,6 +160,8 @@ pub async fn rotate(
     // The answer of the first request is not kept, as it is secret: what is current now is what it said, or newer.
     let endpoint = change::find_endpoint(&api, &app, &name).await?;
     let key = shown(&endpoint, &open(&api, &endpoint)?, posted.at);
+    // What could not be signed until now goes out.
+    api.dispatcher.opened(&[endpoint.id.to_string().into()]);
     Outcome::Ok(answer::json(StatusCode::OK, &SecretBody { key }))
 }
 
