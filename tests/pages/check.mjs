@@ -104,6 +104,7 @@ const guest = await window_();
 const portalPaths = await portal(guest, `http://127.0.0.1:${process.env.HAPAX_SINK_PORT}`, step);
 const acme = await api("GET", "/app/acme");
 const [endpoint] = (await api("GET", "/app/acme/endpoint")).data;
+const [replay] = (await api("GET", "/replay")).data;
 assert.equal((await admin.goto(`${URL_}/no-such-page`)).status(), 404);
 assert.match(await admin.textContent("main"), /nothing here by that name/i);
 step("what is no page says so as a page");
@@ -117,7 +118,7 @@ step("viewers look and do not act");
 
 // What came from outside stays text.
 sink.broken = true;
-const paths = ["/", "/events", "/effects", "/review", "/dead", "/replays", "/sources", "/sources/demo", "/apps", "/guard", "/tokens", "/audit", "/settings", `/events/${failed}`, `/events/${unsure}`, disputed, guardKey, `/apps/${acme.id}`, `/apps/${acme.id}/endpoints/${endpoint.id}`, "/no-such-page"];
+const paths = ["/", "/events", "/effects", "/review", "/dead", "/replays", `/replays/${replay.id}`, "/sources", "/sources/demo", "/apps", "/guard", "/tokens", "/audit", "/settings", `/events/${failed}`, `/events/${unsure}`, disputed, guardKey, `/apps/${acme.id}`, `/apps/${acme.id}/endpoints/${endpoint.id}`, "/no-such-page"];
 const own = paths.length;
 for (const [at, text] of CORPUS.entries()) {
   const id = await send(`${at}${text}`, `order.${text}`, { id: text, all: CORPUS });
@@ -139,7 +140,9 @@ const shown = async (page, path, name) => {
   if (SHOTS) await page.screenshot({ path: `${SHOTS}/${name}.png`, fullPage: true });
 };
 /** What a screenshot is called: ids are left out, so that it is the same every time. */
-const named = (path) => path.replace(/\/(evt|app|ep|msg|atmpt|key)_[^/]+/g, "-$1").replaceAll("/", "-").replace(/^-$/, "-overview").slice(1);
+const events = { [`/events/${failed}`]: "event-done", [`/events/${unsure}`]: "event-resolved", [disputed]: "event-conflict" };
+const named = (path) => events[path]
+  ?? path.replace(/\/(evt|app|ep|msg|atmpt|key|rpl)_[^/]+/g, "-$1").replaceAll("/", "-").replace(/^-$/, "-overview").slice(1);
 const axe = async (page, path) => {
   const found = await page.evaluate(async (source) => { (0, eval)(source); return (await window.axe.run()).violations; }, AXE);
   const serious = found.filter((one) => ["serious", "critical"].includes(one.impact));
@@ -153,7 +156,7 @@ for (const [name, options] of [["light", { colorScheme: "light" }], ["dark", { c
     await shown(page, path, `${named(path)}-${name}`);
     await axe(page, path);
   }
-  await page.goto(`${URL_}/login`);
+  await shown(page, "/login", `login-${name}`);
   await axe(page, "/login");
   const theirs = await window_({ ...options, bypassCSP: true });
   await theirs.goto(await link("acme"));

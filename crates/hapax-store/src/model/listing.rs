@@ -21,7 +21,11 @@ pub(super) fn page<I: Ord + Copy, R, T>(
             found.reverse();
             let next = found.last().map(|(id, _)| *id);
             let rows = found.into_iter().map(|(_, row)| row).collect();
-            Listed { rows, next }
+            Listed {
+                rows,
+                next,
+                newer: None,
+            }
         }
         PageFrom::Newest => older(rows.range(..), shown, limit),
         PageFrom::OlderThan(id) => older(rows.range(..id), shown, limit),
@@ -37,10 +41,18 @@ fn older<'a, I: Copy + 'a, R: 'a, T>(
     let mut last = None;
     for (id, row) in range.rev() {
         if rows.len() == limit {
-            return Listed { rows, next: last };
+            return Listed {
+                rows,
+                next: last,
+                newer: None,
+            };
         }
         last = Some(*id);
         rows.extend(shown(row));
     }
-    Listed { rows, next: None }
+    Listed {
+        rows,
+        next: None,
+        newer: None,
+    }
 }

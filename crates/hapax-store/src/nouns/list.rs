@@ -91,4 +91,17 @@ pub struct Listed<T, I = EventId> {
     pub rows: Vec<T>,
     /// Where the next older page begins, if the list goes on.
     pub next: Option<I>,
+    /// Where the next newer page begins, if that is not at the first row: this one went towards newer rows, and ended early because it
+    /// had looked at as many as it may.
+    pub newer: Option<I>,
+}
+
+impl<T, I> Default for Listed<T, I> {
+    fn default() -> Listed<T, I> {
+        Listed {
+            rows: Vec::new(),
+            next: None,
+            newer: None,
+        }
+    }
 }

@@ -215,7 +215,11 @@ async fn older(
     let more = rows.len() as i64 > limit;
     rows.truncate(limit as usize);
     let next = rows.last().filter(|_| more).map(|record| record.seq);
-    Ok(Listed { rows, next })
+    Ok(Listed {
+        rows,
+        next,
+        newer: None,
+    })
 }
 
 async fn newer(
@@ -235,7 +239,11 @@ async fn newer(
     rows.reverse();
     // There is always something older: the record this page began after.
     let next = rows.last().map(|record| record.seq);
-    Ok(Listed { rows, next })
+    Ok(Listed {
+        rows,
+        next,
+        newer: None,
+    })
 }
 
 async fn read(

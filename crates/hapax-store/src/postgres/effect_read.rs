@@ -74,6 +74,12 @@ const END_OF_LOOK: &str = "SELECT id FROM hapax.effect WHERE id < $1 AND id BETW
 const END_OF_LOOK_BY_STATE: &str = "SELECT effect FROM hapax.queue
      WHERE state = $5 AND state IN (0, 3, 4) AND effect < $1 AND effect BETWEEN $3 AND $4
      ORDER BY effect DESC OFFSET $2 - 1 LIMIT 1";
+/// The same towards newer ones.
+const END_OF_LOOK_NEWER: &str = "SELECT id FROM hapax.effect WHERE id > $1 AND id BETWEEN $3 AND $4
+     ORDER BY id OFFSET $2 - 1 LIMIT 1";
+const END_OF_LOOK_NEWER_BY_STATE: &str = "SELECT effect FROM hapax.queue
+     WHERE state = $5 AND state IN (0, 3, 4) AND effect > $1 AND effect BETWEEN $3 AND $4
+     ORDER BY effect OFFSET $2 - 1 LIMIT 1";
 
 /// A filter as parameters `$3` to `$10`, after the id to begin at and the number of rows.
 struct Wanted {
@@ -153,7 +159,7 @@ async fn older(
     from: Uuid,
     limit: i64,
 ) -> Result<Listed<Effect, EffectId>, StoreError> {
-    let (page, end_of_look) = match wanted.by_state() {
+    let (page, end) = match wanted.by_state() {
         true => (OLDER_BY_STATE, END_OF_LOOK_BY_STATE),
         false => (OLDER, END_OF_LOOK),
     };
@@ -166,18 +172,28 @@ async fn older(
             let more = pool.read(older, &named).await?;
             (!more.is_empty()).then_some(last.id)
         }
-        _ => {
-            let params = wanted.params(&from, &ROWS_LOOKED_AT_MAX);
-            let named = if wanted.by_state() { 5 } else { 4 };
-            let last = pool.read(end_of_look, &params[..named]).await?;
-            last.first().map(to_id)
-        }
+        _ => end_of_look(pool, wanted, from, end).await?,
     };
-    Ok(Listed { rows, next })
+    Ok(Listed {
+        rows,
+        next,
+        newer: None,
+    })
 }
 
-fn to_id(row: &Row) -> EffectId {
-    EffectId::from_bytes(row.get::<_, Uuid>(0).0)
+/// Where a page stopped looking, if it did before the end.
+async fn end_of_look(
+    pool: &Pool,
+    wanted: &Wanted,
+    from: Uuid,
+    end: &'static str,
+) -> Result<Option<EffectId>, StoreError> {
+    let params = wanted.params(&from, &ROWS_LOOKED_AT_MAX);
+    let named = if wanted.by_state() { 5 } else { 4 };
+    let last = pool.read(end, &params[..named]).await?;
+    Ok(last
+        .first()
+        .map(|row| EffectId::from_bytes(row.get::<_, Uuid>(0).0)))
 }
 
 async fn newer(
@@ -186,15 +202,19 @@ async fn newer(
     from: Uuid,
     limit: i64,
 ) -> Result<Listed<Effect, EffectId>, StoreError> {
-    let page = match wanted.by_state() {
-        true => NEWER_BY_STATE,
-        false => NEWER,
+    let (page, end) = match wanted.by_state() {
+        true => (NEWER_BY_STATE, END_OF_LOOK_NEWER_BY_STATE),
+        false => (NEWER, END_OF_LOOK_NEWER),
     };
     let found = pool.walk(page, &wanted.params(&from, &limit)).await?;
     let rows: Vec<Effect> = found.iter().rev().map(to_effect).collect();
+    let newer = match (rows.len() as i64) < limit {
+        true => end_of_look(pool, wanted, from, end).await?,
+        false => None,
+    };
     // There is always something older: the effect this page began after.
-    let next = rows.last().map(|effect| effect.id);
-    Ok(Listed { rows, next })
+    let next = rows.last().map(|effect| effect.id).or(newer);
+    Ok(Listed { rows, next, newer })
 }
 
 /// How many effects have not ended well. Each number is the size of an index, or of a part of one.

@@ -54,6 +54,10 @@ const END_OF_LOOK: &str =
     "SELECT id FROM hapax.guard_key WHERE id < $1 ORDER BY id DESC OFFSET $2 - 1 LIMIT 1";
 const END_OF_LOOK_OPEN: &str = "SELECT id FROM hapax.guard_key WHERE id < $1 AND state IN (0, 3)
      ORDER BY id DESC OFFSET $2 - 1 LIMIT 1";
+/// The same towards newer ones.
+const END_OF_LOOK_NEWER: &str =
+    "SELECT id FROM hapax.guard_key WHERE id > $1 ORDER BY id OFFSET $2 - 1 LIMIT 1";
+const END_OF_LOOK_NEWER_OPEN: &str = "SELECT id FROM hapax.guard_key WHERE id > $1 AND state IN (0, 3) ORDER BY id OFFSET $2 - 1 LIMIT 1";
 
 /// A filter as parameters `$3` to `$8`, after the id to begin at and the number of rows.
 struct Wanted {
@@ -150,7 +154,7 @@ async fn older(
     from: Uuid,
     limit: i64,
 ) -> Result<Listed<KeyRecord, KeyId>, StoreError> {
-    let (page, end_of_look) = match wanted.only_open {
+    let (page, end) = match wanted.only_open {
         true => (OLDER_OPEN, END_OF_LOOK_OPEN),
         false => (OLDER, END_OF_LOOK),
     };
@@ -162,14 +166,26 @@ async fn older(
             rows.truncate(limit as usize);
             rows.last().map(|last| last.id)
         }
-        false => {
-            let params = wanted.params(&from, &ROWS_LOOKED_AT_MAX);
-            let last = pool.walk(end_of_look, &params[..2]).await?;
-            last.first()
-                .map(|row| KeyId::from_bytes(row.get::<_, Uuid>(0).0))
-        }
+        false => end_of_look(pool, from, end).await?,
     };
-    Ok(Listed { rows, next })
+    Ok(Listed {
+        rows,
+        next,
+        newer: None,
+    })
+}
+
+/// Where a page stopped looking, if it did before the end.
+async fn end_of_look(
+    pool: &Pool,
+    from: Uuid,
+    end: &'static str,
+) -> Result<Option<KeyId>, StoreError> {
+    let params: [Param<'_>; 2] = [(&from, Type::UUID), (&ROWS_LOOKED_AT_MAX, Type::INT8)];
+    let last = pool.walk(end, &params).await?;
+    Ok(last
+        .first()
+        .map(|row| KeyId::from_bytes(row.get::<_, Uuid>(0).0)))
 }
 
 async fn newer(
@@ -178,15 +194,19 @@ async fn newer(
     from: Uuid,
     limit: i64,
 ) -> Result<Listed<KeyRecord, KeyId>, StoreError> {
-    let page = match wanted.only_open {
-        true => NEWER_OPEN,
-        false => NEWER,
+    let (page, end) = match wanted.only_open {
+        true => (NEWER_OPEN, END_OF_LOOK_NEWER_OPEN),
+        false => (NEWER, END_OF_LOOK_NEWER),
     };
     let found = pool.walk(page, &wanted.params(&from, &limit)).await?;
     let rows: Vec<KeyRecord> = found.iter().rev().filter_map(to_record).collect();
+    let newer = match (found.len() as i64) < limit {
+        true => end_of_look(pool, from, end).await?,
+        false => None,
+    };
     // There is always something older: the key this page began after.
-    let next = rows.last().map(|record| record.id);
-    Ok(Listed { rows, next })
+    let next = rows.last().map(|record| record.id).or(newer);
+    Ok(Listed { rows, next, newer })
 }
 
 /// How many keys there are. That none has two rows is the primary key's to say.

@@ -21,7 +21,7 @@
 //! - `node`: who looks after which shard; `wake`: nodes telling each other
 //! - `effect`, `attempt`, `effect_id`, `order_rule`: effects as rows
 //! - `columns`, `effect_columns`, `wire`, `pipeline`: how rows, values and statements travel
-//! - `read`, `effect_read`: lists and details
+//! - `read`, `list`, `effect_read`: details and lists
 //! - `reap`: going round in small steps, and deleting what has `expired`; then guarded keys in `key_reap`
 //!
 //! The schema is called `hapax` and has no other name: a setting for it would have to be built into every statement, or kept
@@ -71,6 +71,7 @@ mod key_reap;
 mod key_settle;
 mod keys;
 mod known;
+mod list;
 mod message;
 mod migrate;
 mod moment;
@@ -291,7 +292,7 @@ impl Store for PostgresStore {
     }
 
     async fn events(&self, filter: EventFilter, page: Page) -> Result<Listed<Event>, StoreError> {
-        read::events(&self.readers, &filter, page).await
+        list::events(&self.readers, &filter, page).await
     }
 
     fn shards(&self) -> u16 {

@@ -288,8 +288,8 @@ pub(super) async fn attempts(
     while looked_at < ROWS_LOOKED_AT_MAX {
         let some = some_deliveries(pool, which, from, way).await?;
         let many = some.len() as i64;
-        let last = some.last().map(|posted| Uuid(posted.effect.id.bytes()));
-        from = last.unwrap_or(from);
+        let last = some.last().map(|posted| posted.effect.id);
+        from = last.map_or(from, |last| Uuid(last.bytes()));
         let fitting: Vec<Posted> = some
             .into_iter()
             .filter(|posted| filter.fits(posted))
@@ -306,6 +306,9 @@ pub(super) async fn attempts(
             if is_further && walk.is_over(place, Some(tried)) {
                 return Ok(walk.listed(false));
             }
+        }
+        if let Some(last) = last {
+            walk.passed(TriedPlace::behind(last, way));
         }
         looked_at += many;
         if many < ROWS_AT_ONCE {

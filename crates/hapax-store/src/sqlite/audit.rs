@@ -135,7 +135,11 @@ fn older(
         }
         false => None,
     };
-    Ok(Listed { rows, next })
+    Ok(Listed {
+        rows,
+        next,
+        newer: None,
+    })
 }
 
 fn newer(
@@ -160,7 +164,11 @@ fn newer(
     rows.reverse();
     // There is always something older: the record this page began after.
     let next = rows.last().map(|last| last.seq);
-    Ok(Listed { rows, next })
+    Ok(Listed {
+        rows,
+        next,
+        newer: None,
+    })
 }
 
 fn run(

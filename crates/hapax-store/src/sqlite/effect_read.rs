@@ -17,6 +17,7 @@ use crate::nouns::{
     Effect, EffectCounts, EffectDetail, EffectFilter, LANES_PER_LOOK_MAX, LaneDue, Listed,
     PAGE_MAX, Page, PageFrom, Parcel,
 };
+use crate::walk::{Walk, Way};
 
 /// One effect with its attempts.
 pub(super) fn detail(db: &Connection, id: EffectId) -> Result<Option<EffectDetail>, StoreError> {
@@ -167,11 +168,12 @@ pub(super) fn effects(
     page: Page<EffectId>,
 ) -> Result<Listed<Effect, EffectId>, StoreError> {
     let limit = page.limit.clamp(1, PAGE_MAX) as usize;
-    match page.from {
-        PageFrom::Newest => older(db, filter, i64::MAX, limit),
-        PageFrom::OlderThan(id) => older(db, filter, id.0.row() as i64, limit),
-        PageFrom::NewerThan(id) => newer(db, filter, id.0.row() as i64, limit),
-    }
+    let from = match page.from {
+        PageFrom::Newest => (Way::Older, i64::MAX),
+        PageFrom::OlderThan(id) => (Way::Older, id.0.row() as i64),
+        PageFrom::NewerThan(id) => (Way::Newer, id.0.row() as i64),
+    };
+    walk(db, filter, from, limit)
 }
 
 /// What is few is found by its index, whatever else there is. All take the same parameters, so the last names one it does not need.
@@ -209,69 +211,33 @@ fn newer_statement(filter: &EffectFilter) -> &'static str {
     }
 }
 
-fn older(
+fn walk(
     db: &Connection,
     filter: &EffectFilter,
-    before: i64,
+    (way, from): (Way, i64),
     limit: usize,
 ) -> Result<Listed<Effect, EffectId>, StoreError> {
-    let mut read = db
-        .prepare_cached(older_statement(filter))
-        .map_err(sql_error)?;
+    let statement = match way {
+        Way::Older => older_statement(filter),
+        Way::Newer => newer_statement(filter),
+    };
+    let mut read = db.prepare_cached(statement).map_err(sql_error)?;
     let state = filter.state.map(EffectState::code);
     let mut rows = read
-        .query(params![before, ROWS_LOOKED_AT_MAX, state])
+        .query(params![from, ROWS_LOOKED_AT_MAX, state])
         .map_err(sql_error)?;
-    let mut listed = Listed {
-        rows: Vec::new(),
-        next: None,
-    };
+    let mut walk = Walk::new(way, limit);
     let mut looked_at = 0;
-    let mut last = None;
     while let Some(row) = rows.next().map_err(sql_error)? {
         looked_at += 1;
         let held = to_held(row).map_err(sql_error)?;
-        if listed.rows.len() == limit {
-            listed.next = last;
-            return Ok(listed);
-        }
-        last = Some(held.effect.id);
-        if fits(db, filter, &held)? {
-            listed.rows.push(held.effect);
+        let fits = fits(db, filter, &held)?;
+        let effect = held.effect;
+        if walk.is_over(effect.id, fits.then_some(effect)) {
+            return Ok(walk.listed(false));
         }
     }
-    if looked_at == ROWS_LOOKED_AT_MAX {
-        listed.next = last;
-    }
-    Ok(listed)
-}
-
-fn newer(
-    db: &Connection,
-    filter: &EffectFilter,
-    after: i64,
-    limit: usize,
-) -> Result<Listed<Effect, EffectId>, StoreError> {
-    let mut read = db
-        .prepare_cached(newer_statement(filter))
-        .map_err(sql_error)?;
-    let state = filter.state.map(EffectState::code);
-    let mut rows = read
-        .query(params![after, ROWS_LOOKED_AT_MAX, state])
-        .map_err(sql_error)?;
-    let mut found = Vec::new();
-    while found.len() < limit
-        && let Some(row) = rows.next().map_err(sql_error)?
-    {
-        let held = to_held(row).map_err(sql_error)?;
-        if fits(db, filter, &held)? {
-            found.push(held.effect);
-        }
-    }
-    found.reverse();
-    // There is always something older: the effect this page began after.
-    let next = found.last().map(|effect| effect.id);
-    Ok(Listed { rows: found, next })
+    Ok(walk.listed(looked_at == ROWS_LOOKED_AT_MAX))
 }
 
 /// Its event's row is only read where all else fits.

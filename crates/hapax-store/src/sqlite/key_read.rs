@@ -10,6 +10,7 @@ use super::read::ROWS_LOOKED_AT_MAX;
 use super::sql_error;
 use crate::error::StoreError;
 use crate::nouns::{KeyFilter, KeyRecord, Listed, PAGE_MAX, Page, PageFrom};
+use crate::walk::{Walk, Way};
 
 /// A page of keys, newest first.
 pub(super) fn keys(
@@ -19,11 +20,12 @@ pub(super) fn keys(
     now: Time,
 ) -> Result<Listed<KeyRecord, KeyId>, StoreError> {
     let limit = page.limit.clamp(1, PAGE_MAX) as usize;
-    match page.from {
-        PageFrom::Newest => older(db, filter, i64::MAX, limit, now),
-        PageFrom::OlderThan(id) => older(db, filter, key::row_of(id), limit, now),
-        PageFrom::NewerThan(id) => newer(db, filter, key::row_of(id), limit, now),
-    }
+    let from = match page.from {
+        PageFrom::Newest => (Way::Older, i64::MAX),
+        PageFrom::OlderThan(id) => (Way::Older, key::row_of(id)),
+        PageFrom::NewerThan(id) => (Way::Newer, key::row_of(id)),
+    };
+    walk(db, filter, from, limit, now)
 }
 
 /// Are only keys wanted that have not ended? They are few, and have an index.
@@ -34,76 +36,44 @@ fn only_open(filter: &KeyFilter) -> bool {
     )
 }
 
-fn older(
+fn statement(filter: &KeyFilter, way: Way) -> &'static str {
+    match (only_open(filter), way) {
+        (true, Way::Older) => key_columns!(
+            "INDEXED BY guard_key_open WHERE (k.state = 0 OR k.state = 3) AND k.seq < ?1 ORDER BY k.seq DESC LIMIT ?2"
+        ),
+        (true, Way::Newer) => key_columns!(
+            "INDEXED BY guard_key_open WHERE (k.state = 0 OR k.state = 3) AND k.seq > ?1 ORDER BY k.seq LIMIT ?2"
+        ),
+        (false, Way::Older) => key_columns!("WHERE k.seq < ?1 ORDER BY k.seq DESC LIMIT ?2"),
+        (false, Way::Newer) => key_columns!("WHERE k.seq > ?1 ORDER BY k.seq LIMIT ?2"),
+    }
+}
+
+fn walk(
     db: &Connection,
     filter: &KeyFilter,
-    before: i64,
+    (way, from): (Way, i64),
     limit: usize,
     now: Time,
 ) -> Result<Listed<KeyRecord, KeyId>, StoreError> {
-    let statement = match only_open(filter) {
-        true => key_columns!(
-            "INDEXED BY guard_key_open WHERE (k.state = 0 OR k.state = 3) AND k.seq < ?1 ORDER BY k.seq DESC LIMIT ?2"
-        ),
-        false => key_columns!("WHERE k.seq < ?1 ORDER BY k.seq DESC LIMIT ?2"),
-    };
-    let mut read = db.prepare_cached(statement).map_err(sql_error)?;
-    let mut rows = read
-        .query(params![before, ROWS_LOOKED_AT_MAX])
+    let mut read = db
+        .prepare_cached(statement(filter, way))
         .map_err(sql_error)?;
-    let mut listed = Listed {
-        rows: Vec::new(),
-        next: None,
-    };
+    let mut rows = read
+        .query(params![from, ROWS_LOOKED_AT_MAX])
+        .map_err(sql_error)?;
+    let mut walk = Walk::new(way, limit);
     let mut looked_at = 0;
-    let mut last = None;
     while let Some(row) = rows.next().map_err(sql_error)? {
         looked_at += 1;
         let key = to_key(row).map_err(sql_error)?.key;
-        if listed.rows.len() == limit {
-            listed.next = last;
-            return Ok(listed);
+        let id = key.shown.id;
+        let seen = key.seen(now).filter(|record| filter.fits(record));
+        if walk.is_over(id, seen) {
+            return Ok(walk.listed(false));
         }
-        last = Some(key.shown.id);
-        let seen = key.seen(now);
-        listed
-            .rows
-            .extend(seen.filter(|record| filter.fits(record)));
     }
-    if looked_at == ROWS_LOOKED_AT_MAX {
-        listed.next = last;
-    }
-    Ok(listed)
-}
-
-fn newer(
-    db: &Connection,
-    filter: &KeyFilter,
-    after: i64,
-    limit: usize,
-    now: Time,
-) -> Result<Listed<KeyRecord, KeyId>, StoreError> {
-    let statement = match only_open(filter) {
-        true => key_columns!(
-            "INDEXED BY guard_key_open WHERE (k.state = 0 OR k.state = 3) AND k.seq > ?1 ORDER BY k.seq LIMIT ?2"
-        ),
-        false => key_columns!("WHERE k.seq > ?1 ORDER BY k.seq LIMIT ?2"),
-    };
-    let mut read = db.prepare_cached(statement).map_err(sql_error)?;
-    let mut rows = read
-        .query(params![after, ROWS_LOOKED_AT_MAX])
-        .map_err(sql_error)?;
-    let mut found = Vec::new();
-    while found.len() < limit
-        && let Some(row) = rows.next().map_err(sql_error)?
-    {
-        let seen = to_key(row).map_err(sql_error)?.key.seen(now);
-        found.extend(seen.filter(|record| filter.fits(record)));
-    }
-    found.reverse();
-    // There is always something older: the key this page began after.
-    let next = found.last().map(|record: &KeyRecord| record.id);
-    Ok(Listed { rows: found, next })
+    Ok(walk.listed(looked_at == ROWS_LOOKED_AT_MAX))
 }
 
 /// How many keys there are, and how many of them have more than one row.

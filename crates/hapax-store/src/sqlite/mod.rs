@@ -15,7 +15,7 @@
 //! - `catalog`: what is kept beside the ledger; `audit`, `token`, `replay`, `secret`: its rows
 //! - `outbox`: what the outbox asks; `app`, `entry_row`: its catalogue; `publish`, `message`, `number`: what is published; `fan_out`: deliveries that follow;
 //!   `census`: where a message's deliveries stand; `tally`: what attempts came to; `post`: its lists
-//! - `read`, `effect_read`: lists and details, on connections of their own
+//! - `read`, `list`, `effect_read`: details and lists, on connections of their own
 //! - `reap`: deleting what has expired, in small steps; then guarded keys in `key_reap`
 //! - `index`: the derived key index
 //! - `checkpoint`: moving the log into the database, off the writer's path
@@ -54,6 +54,7 @@ mod key_read;
 mod key_reap;
 mod key_settle;
 mod keys;
+mod list;
 mod message;
 mod migrate;
 mod number;
@@ -220,7 +221,7 @@ impl Store for SqliteStore {
     async fn events(&self, filter: EventFilter, page: Page) -> Result<Listed<Event>, StoreError> {
         let index = self.index.clone();
         self.readers
-            .run(move |db| read::events(db, &index, &filter, page))
+            .run(move |db| list::events(db, &index, &filter, page))
             .await
     }
 

@@ -290,6 +290,7 @@ pub(super) fn attempts(
                 break 'page;
             }
         }
+        walk.passed(TriedPlace::behind(effect, way));
     }
     Ok(walk.listed(rows.stopped_early()))
 }

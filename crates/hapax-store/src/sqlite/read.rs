@@ -1,13 +1,13 @@
-//! Lists and details, on connections of their own: reading never waits for the writer.
+//! Details, on connections of their own: reading never waits for the writer. Lists of events are in `list.rs`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use hapax_ledger::event::{DeliveryOutcome, EventStatus, KeyOrigin};
 use hapax_ledger::id::EventId;
-use hapax_ledger::key::{BodyHash, KeyHash, KeyKind};
+use hapax_ledger::key::BodyHash;
 use hapax_ledger::time::Time;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row};
 use tokio::sync::Semaphore;
 
 use super::accept::event_id;
@@ -15,10 +15,7 @@ use super::index::{KeyIndex, Latest};
 use super::open::{self, Paths};
 use super::{conflict, effect, run, sql_error};
 use crate::error::{StoreError, StoreErrorKind};
-use crate::nouns::{
-    Delivery, Event, EventDetail, EventFilter, Listed, PAGE_MAX, Page, PageFrom, Payload,
-    PayloadAnswer, Proof, Review,
-};
+use crate::nouns::{Delivery, Event, EventDetail, Payload, PayloadAnswer, Proof, Review};
 
 /// Reading connections. Two are enough for an API on the side; each costs its page cache.
 const READERS: usize = 2;
@@ -72,18 +69,20 @@ impl Readers {
 
 /// The columns of [`to_event`], in its order. One text, so that list and detail cannot drift apart.
 macro_rules! event_columns {
-    ($rest:literal) => {
+    ($($rest:expr),+) => {
         concat!(
             "SELECT e.seq, e.at, e.source, e.type, e.key, e.key_origin, e.provider_event_id, e.object_id, e.entity,
                  e.version, e.status, e.review_code, e.review_message, e.body_hash, e.expires_at
              FROM event e ",
-            $rest
+            $($rest),+
         )
     };
 }
 
+pub(super) use event_columns;
+
 /// The event of a row, as if it had come once; [`count_deliveries`] says how often it came.
-fn to_event(row: &Row<'_>) -> rusqlite::Result<Event> {
+pub(super) fn to_event(row: &Row<'_>) -> rusqlite::Result<Event> {
     let at = Time::from_micros(row.get(1)?);
     let review = match (row.get(11)?, row.get(12)?) {
         (Some(code), Some(message)) => Some(Review { code, message }),
@@ -110,7 +109,7 @@ fn to_event(row: &Row<'_>) -> rusqlite::Result<Event> {
     })
 }
 
-fn count_deliveries(event: &mut Event, latest: Option<Latest>) {
+pub(super) fn count_deliveries(event: &mut Event, latest: Option<Latest>) {
     if let Some(latest) = latest {
         event.delivery_count = latest.n + 1;
         event.duplicate_count = latest.n;
@@ -297,132 +296,6 @@ pub(super) fn payload(db: &Connection, id: EventId) -> Result<PayloadAnswer, Sto
         },
         _ => PayloadAnswer::NoEvent,
     })
-}
-
-/// A page of events, newest first.
-pub(super) fn events(
-    db: &Connection,
-    index: &KeyIndex,
-    filter: &EventFilter,
-    page: Page,
-) -> Result<Listed<Event>, StoreError> {
-    let limit = page.limit.clamp(1, PAGE_MAX) as usize;
-    let mut listed = match page.from {
-        PageFrom::Newest => older(db, filter, begin(db, index, filter, i64::MAX)?, limit),
-        PageFrom::OlderThan(id) => older(db, filter, begin(db, index, filter, row_of(id))?, limit),
-        PageFrom::NewerThan(id) => newer(db, filter, row_of(id), limit),
-    }?;
-    for event in &mut listed.rows {
-        count_deliveries(event, index.latest(row_of(event.id))?);
-    }
-    Ok(listed)
-}
-
-/// What is few is found by its index, whatever else there is. All take the same parameters, so the others name one they do not need.
-fn older_statement(filter: &EventFilter) -> &'static str {
-    match filter.few() {
-        Some(_) => event_columns!(
-            "INDEXED BY event_waiting WHERE (e.status = 4 OR e.status = 5) AND e.status = ?3 AND e.seq < ?1
-             ORDER BY e.seq DESC LIMIT ?2"
-        ),
-        None => event_columns!("WHERE e.seq < ?1 AND ?3 IS ?3 ORDER BY e.seq DESC LIMIT ?2"),
-    }
-}
-
-fn newer_statement(filter: &EventFilter) -> &'static str {
-    match filter.few() {
-        Some(_) => event_columns!(
-            "INDEXED BY event_waiting WHERE (e.status = 4 OR e.status = 5) AND e.status = ?3 AND e.seq > ?1
-             ORDER BY e.seq LIMIT ?2"
-        ),
-        None => event_columns!("WHERE e.seq > ?1 AND ?3 IS ?3 ORDER BY e.seq LIMIT ?2"),
-    }
-}
-
-/// Where to begin. Source and key together name the newest event that has the key: there is nothing to be found before it. The
-/// index hears of rows after their callers do, so what it has not read yet is looked at here.
-fn begin(
-    db: &Connection,
-    index: &KeyIndex,
-    filter: &EventFilter,
-    before: i64,
-) -> Result<i64, StoreError> {
-    let (Some(source), Some(key)) = (&filter.source, &filter.key) else {
-        return Ok(before);
-    };
-    let read = index.watermark()?.event;
-    let unread: Option<i64> = db
-        .prepare_cached("SELECT max(seq) FROM event WHERE seq > ?1 AND source = ?2 AND key = ?3")
-        .and_then(|mut find| find.query_row(params![read, source, key], |row| row.get(0)))
-        .map_err(sql_error)?;
-    let holder = index.get(KeyHash::of(KeyKind::Identity, source, key))?;
-    let newest = unread.max(holder);
-    Ok(newest.map_or(before, |row| before.min(row.saturating_add(1))))
-}
-
-fn older(
-    db: &Connection,
-    filter: &EventFilter,
-    before: i64,
-    limit: usize,
-) -> Result<Listed<Event>, StoreError> {
-    let mut read = db
-        .prepare_cached(older_statement(filter))
-        .map_err(sql_error)?;
-    let status = filter.status.map(EventStatus::code);
-    let mut rows = read
-        .query(params![before, ROWS_LOOKED_AT_MAX, status])
-        .map_err(sql_error)?;
-    let mut listed = Listed {
-        rows: Vec::new(),
-        next: None,
-    };
-    let mut looked_at = 0;
-    let mut last = None;
-    while let Some(row) = rows.next().map_err(sql_error)? {
-        looked_at += 1;
-        let event = to_event(row).map_err(sql_error)?;
-        if listed.rows.len() == limit {
-            listed.next = last;
-            return Ok(listed);
-        }
-        last = Some(event.id);
-        if filter.fits(&event) {
-            listed.rows.push(event);
-        }
-    }
-    if looked_at == ROWS_LOOKED_AT_MAX {
-        listed.next = last;
-    }
-    Ok(listed)
-}
-
-fn newer(
-    db: &Connection,
-    filter: &EventFilter,
-    after: i64,
-    limit: usize,
-) -> Result<Listed<Event>, StoreError> {
-    let mut read = db
-        .prepare_cached(newer_statement(filter))
-        .map_err(sql_error)?;
-    let status = filter.status.map(EventStatus::code);
-    let mut rows = read
-        .query(params![after, ROWS_LOOKED_AT_MAX, status])
-        .map_err(sql_error)?;
-    let mut found = Vec::new();
-    while found.len() < limit
-        && let Some(row) = rows.next().map_err(sql_error)?
-    {
-        let event = to_event(row).map_err(sql_error)?;
-        if filter.fits(&event) {
-            found.push(event);
-        }
-    }
-    found.reverse();
-    // There is always something older: the event this page began after.
-    let next = found.last().map(|event| event.id);
-    Ok(Listed { rows: found, next })
 }
 
 /// How many events there are, how many keys are held by more than one live event, and how many events have their bytes.

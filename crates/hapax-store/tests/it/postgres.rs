@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use hapax_ledger::event::EventStatus;
+use hapax_ledger::id::EventId;
 use hapax_ledger::time::Time;
 use hapax_store::Store;
 use hapax_store::conformance::differential::agrees_with_the_model;
 use hapax_store::conformance::sample::{
     Dial, KEEP, Subject, accept, all, arrival, at, detail, event, reap_all,
 };
-use hapax_store::nouns::{CONFLICT_BODIES_MAX, Receipted};
+use hapax_store::nouns::{CONFLICT_BODIES_MAX, EventFilter, Page, PageFrom, Receipted};
 use hapax_store::postgres::{Options, PostgresStore};
 
 use crate::database::{Database, with_database};
@@ -219,5 +220,43 @@ fn a_shard_of_many_steps_is_reaped_to_its_end() {
         assert_eq!(reaped(5).await, (900, 0));
         assert_eq!(reaped(10).await, (0, 600));
         assert_eq!(reaped(20).await, (0, 1200));
+    });
+}
+
+/// Lists look at 50,000 rows at a time. One that is read towards newer rows and finds nothing among so many leads on, too.
+#[test]
+fn a_list_read_towards_newer_rows_goes_on_where_it_stopped_looking() {
+    with_database(|database| async move {
+        let store: Subject = Arc::new(database.open().await);
+        accept(&store, at(0), "first", "A").await;
+        // Ids that sort behind the first one's, 50,010 of them that nobody looks for.
+        let fill = "INSERT INTO hapax.event (at, expires_at, payload_until, ledger_until, retry_window, id, key_hash, shard, status,
+                 key_origin, outcome, body_hash, source, key, type, scheme)
+             SELECT e.at, e.expires_at, e.payload_until, e.ledger_until, e.retry_window,
+                 ('7fffffff-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid,
+                 e.key_hash, e.shard, e.status, e.key_origin, e.outcome, e.body_hash, e.source, 'hay-' || n,
+                 CASE n WHEN 50010 THEN 'needle' ELSE 'hay' END, e.scheme
+             FROM hapax.event e, generate_series(1, 50010) n";
+        let client = database.client().await;
+        client.batch_execute(fill).await.expect("the server obeys");
+        let filter = EventFilter {
+            event_type: Some("needle".into()),
+            ..EventFilter::default()
+        };
+        let newer = |from| Page {
+            limit: 5,
+            from: PageFrom::NewerThan(from),
+        };
+        let first = store
+            .events(filter.clone(), newer(EventId::from_bytes([0; 16])))
+            .await;
+        let first = first.expect("a page");
+        assert!(first.rows.is_empty(), "{first:?}");
+        let place = first.newer.expect("it says where it stopped");
+        assert_eq!(first.next, Some(place), "and leads back");
+        let second = store.events(filter, newer(place)).await.expect("a page");
+        assert_eq!(second.rows.len(), 1, "{second:?}");
+        assert_eq!(second.newer, None);
+        store.close().await;
     });
 }

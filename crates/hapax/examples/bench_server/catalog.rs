@@ -41,10 +41,7 @@ impl Catalog for NoStore {
         _: AuditFilter,
         _: Page<u64>,
     ) -> Result<Listed<AuditRecord, u64>, StoreError> {
-        Ok(Listed {
-            rows: Vec::new(),
-            next: None,
-        })
+        Ok(Listed::default())
     }
     async fn start_replay(
         &self,

@@ -42,10 +42,7 @@ impl Keys for NoStore {
         _: KeyFilter,
         _: Page<KeyId>,
     ) -> Result<Listed<KeyRecord, KeyId>, StoreError> {
-        Ok(Listed {
-            rows: Vec::new(),
-            next: None,
-        })
+        Ok(Listed::default())
     }
     async fn resolve_key(
         &self,

@@ -77,10 +77,7 @@ impl Store for NoStore {
         Ok(PayloadAnswer::NoEvent)
     }
     async fn events(&self, _: EventFilter, _: Page) -> Result<Listed<Event>, StoreError> {
-        Ok(Listed {
-            rows: Vec::new(),
-            next: None,
-        })
+        Ok(Listed::default())
     }
     fn shards(&self) -> u16 {
         1
@@ -133,10 +130,7 @@ impl Store for NoStore {
         _: EffectFilter,
         _: Page<EffectId>,
     ) -> Result<Listed<Effect, EffectId>, StoreError> {
-        Ok(Listed {
-            rows: Vec::new(),
-            next: None,
-        })
+        Ok(Listed::default())
     }
     async fn effect_counts(&self) -> Result<EffectCounts, StoreError> {
         Ok(EffectCounts::default())

@@ -13,10 +13,7 @@ use hapax_store::{Outbox, Polls, StoreError};
 use super::NoStore;
 
 fn nothing<R, I>() -> Listed<R, I> {
-    Listed {
-        rows: Vec::new(),
-        next: None,
-    }
+    Listed::default()
 }
 
 #[async_trait]

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::events::Wanted;
 use super::frame::{Looker, page as framed};
 use super::json::Json;
-use super::parts::{copyable, empty, form, heads, maybe_time, pager, time};
+use super::parts::{copyable, empty, form, heads, maybe_time, pager, time, who};
 use super::trouble::{Told, note};
 
 /// Tokens. `made` is one that was made just now, shown this once.
@@ -45,7 +45,7 @@ pub fn tokens(looker: &Looker, list: &Value, made: Option<&Value>, told: Option<
         @else { div class="scroll" tabindex="0" { table {
             (heads(&["Name", "Role", "App", "Made", "Last used", "Expires", ""]))
             tbody { @for token in list.list("data") { tr {
-                td { (token.text("name")) } td { (token.text("role")) } td { (token.maybe("app").unwrap_or("all")) }
+                td { (who(token.text("name"))) } td { (token.text("role")) } td { (token.maybe("app").unwrap_or("all")) }
                 td { (time(looker, token.text("createdAt"))) }
                 td { (maybe_time(looker, token.maybe("lastUsedAt"))) }
                 td { (maybe_time(looker, token.maybe("expiresAt"))) }
@@ -94,7 +94,7 @@ pub fn audit(looker: &Looker, wanted: &Wanted, list: &Value, told: Option<&Told>
             tbody { @for record in rows { tr {
                 td class="num" { (record.number("seq")) }
                 td { (time(looker, record.text("at"))) }
-                td { (record.text("actor")) }
+                td { (who(record.text("actor"))) }
                 td { code { (record.text("action")) } }
                 td {
                     @if record.text("subject").starts_with("evt_") {

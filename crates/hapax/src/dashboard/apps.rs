@@ -8,6 +8,7 @@ use super::json::Json;
 use super::parts::{
     badge, copyable, empty, figure, form, heads, linked, maybe_time, pager, span, time,
 };
+use super::portal::secret::GRACES;
 use super::portal::settings::{Written, fields, header_list};
 use super::trouble::{Told, note};
 
@@ -255,11 +256,31 @@ fn way(looker: &Looker, lane: &Value) -> Markup {
     }
 }
 
+/// What only operators decide about.
+fn limits(written: &Written) -> Markup {
+    let number = |name: &str, label: &str, value: &str, hint: &str| {
+        html! {
+            div {
+                label for=(name) { (label) }
+                input id=(name) name=(name) type="number" min="1" inputmode="numeric" value=(value);
+                small { (hint) }
+            }
+        }
+    };
+    html! {
+        div class="fields" { div class="row" {
+            (number("concurrency", "Requests at a time", &written.concurrency, "Empty: as many as the server gives each endpoint."))
+            (number("timeout", "Seconds to answer", &written.timeout, "Empty: as many as the server waits for each endpoint."))
+        } }
+    }
+}
+
 /// Its settings and headers, to be changed.
 fn change(looker: &Looker, app: &str, shown: &Shown) -> Markup {
     let at = |what: &str| format!("/apps/{app}/endpoints/{}/{what}", shown.endpoint.text("id"));
     let all = html! {
         (fields(&shown.written, &shown.types, &html! {}))
+        (limits(&shown.written))
         div class="buttons" { button class="main" type="submit" { "Save" } }
     };
     html! {
@@ -279,8 +300,14 @@ fn acts(looker: &Looker, app: &str, endpoint: &Value) -> Markup {
             (form(looker, &action, &html! { div class="buttons" {
                 @if endpoint.is("disabled") { (one("enable", "Enable it", "main")) }
                 @else { (one("disable", "Disable it", "danger")) }
-                (one("secret", "Show its secret", "")) (one("rotate", "Rotate its secret", ""))
+                (one("secret", "Show its secret", ""))
             } }))
+            h3 { "Rotate its secret" }
+            (form(looker, &action, &html! {
+                label for="grace" { "The old one signs as well for" }
+                select id="grace" name="grace" { @for (seconds, words) in GRACES { option value=(seconds) { (words) } } }
+                div class="buttons" { (one("rotate", "Make a new secret", "")) }
+            }))
             h3 { "Send again what was given up" }
             (form(looker, &action, &html! {
                 label for="since" { "Since" }

@@ -7,7 +7,7 @@ use super::diff::diff;
 use super::effect;
 use super::events::origin;
 use super::frame::{Looker, page as framed};
-use super::json::{Json, cut, pretty};
+use super::json::{Json, SHOWN_BYTES_MAX, cut, pretty};
 use super::parts::{badge, copyable, form, heads, linked, maybe_time, reason, time};
 use super::trouble::{Told, note};
 use super::verdict::{self, Chosen};
@@ -191,6 +191,7 @@ fn payload(id: &str, body: Option<&[u8]>) -> Markup {
                 h2 { "Payload " span class="dim small" { (body.len()) " bytes" } }
                 a class="button" href={ "/events/" (id) "/body" } download={ (id) } { "Download" }
             }
+            @if body.len() > SHOWN_BYTES_MAX { p class="dim" { "This is how it begins. The download has all of it." } }
             pre tabindex="0" { (pretty(body)) }
             details { summary { "Raw, as it came" } pre tabindex="0" { (cut(&String::from_utf8_lossy(body))) } }
         }

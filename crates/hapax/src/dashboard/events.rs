@@ -54,6 +54,9 @@ pub fn page(
         @if let Some(told) = told { (note(told)) }
         (filters(wanted, sources))
         (looked(looker, &format!("/events?{}", wanted.query), list))
+        @if !wanted.value("key").is_empty() && wanted.value("source").is_empty() && !list.is("done") {
+            p class="dim" { "With its source, a key is found at once, however old the event is." }
+        }
         @if rows.is_empty() && list.is("done") {
             @if wanted.filters.is_empty() {
                 (empty("No event has come yet", &html! {
@@ -70,15 +73,10 @@ pub fn page(
     framed(looker, "Events", &content)
 }
 
-/// The stream knows fewer filters than the list.
+/// What comes live is narrowed as the list is.
 fn live(wanted: &Wanted) -> String {
-    let mut query = form_urlencoded::Serializer::new(String::new());
-    for (name, value) in &wanted.filters {
-        if matches!(name.as_str(), "source" | "type") {
-            query.append_pair(name, value);
-        }
-    }
-    format!("/events/stream?{}", query.finish())
+    let path = format!("/events/stream?{}", wanted.query);
+    path.trim_end_matches(['?', '&']).to_owned()
 }
 
 fn filters(wanted: &Wanted, sources: &Value) -> Markup {

@@ -60,7 +60,7 @@ pub fn page(looker: &Looker, key: &Value, told: Option<&Told>) -> Markup {
             dt { "Key" } dd { (copyable(key.text("key"))) }
             dt { "Id" } dd { (copyable(key.text("id"))) }
             dt { "Caller" } dd { (key.text("principal")) }
-            dt { "Ran" } dd { (key.number("runs")) " times, on " (key.text("node")) }
+            dt { "Ran" } dd { (times(key.number("runs"))) ", on " (key.text("node")) }
             dt { "First" }
             dd { (time(looker, key.text("firstAt"))) }
             dt { "Started" }
@@ -69,7 +69,7 @@ pub fn page(looker: &Looker, key: &Value, told: Option<&Told>) -> Markup {
             dd { (maybe_time(looker, key.maybe("endedAt"))) }
             dt { "Answer" }
             dd { @if key["status"].is_u64() { (key.number("status")) } @else { (key.maybe("error").unwrap_or("–")) } }
-            dt { "Kept until" } dd { (time(looker, key.text("expiresAt"))) }
+            dt { "Forgotten" } dd { (time(looker, key.text("expiresAt"))) }
         } }
         @if key.text("state") == "unknown" && looker.acts() {
             section class="card" { h2 { "Nobody knows whether it ran. What did you find out?" }
@@ -83,4 +83,11 @@ pub fn page(looker: &Looker, key: &Value, told: Option<&Told>) -> Markup {
         }
     };
     framed(looker, "Guard key", &content)
+}
+
+fn times(number: u64) -> String {
+    match number {
+        1 => "once".to_owned(),
+        number => format!("{number} times"),
+    }
 }

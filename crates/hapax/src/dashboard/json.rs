@@ -62,8 +62,9 @@ pub fn cut(text: &str) -> String {
     }
 }
 
-/// Where a page stops to show a body: whoever needs all of it downloads it.
-pub(super) const SHOWN_BYTES_MAX: usize = 128 * 1024;
+/// Where a page stops to show a body: whoever needs all of it downloads it. Shown twice and escaped, it is well below the 100 KB that
+/// the page of an event may have (`the_page_of_an_event_stays_small_whatever_its_payload`).
+pub(super) const SHOWN_BYTES_MAX: usize = 24 * 1024;
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::chart::{Line, chart, number};
 use super::frame::{Looker, page as framed};
 use super::json::Json;
-use super::parts::{ago, badge, figure, heads, linked, ticked, time};
+use super::parts::{ago, badge, figure, heads, linked, span, ticked, time};
 use super::trouble::sentence;
 use crate::metrics::past::{Sample, quantile};
 
@@ -26,6 +26,8 @@ pub struct Shown {
     pub samples: Vec<Sample>,
     /// Is it the last day's, not the last hour's?
     pub day: bool,
+    /// Lanes whose breaker is not closed.
+    pub broken: Value,
     /// Attempts by lane since the start: lane, all, failed.
     pub lanes: Vec<(String, f64, f64)>,
 }
@@ -51,7 +53,7 @@ pub fn page(looker: &Looker, shown: &Shown) -> Markup {
             }
             "."
         }
-        div class="grid" { (sources(&shown.sources)) (lanes(&shown.lanes)) }
+        div class="grid" { (sources(&shown.sources)) (lanes(looker, shown)) }
     };
     framed(looker, "Overview", &content)
 }
@@ -270,22 +272,54 @@ fn is_unusual(source: &Value) -> bool {
     }
 }
 
-fn lanes(lanes: &[(String, f64, f64)]) -> Markup {
+/// Lanes that are left alone now, and below those that failed and are open all the same.
+fn lanes(looker: &Looker, shown: &Shown) -> Markup {
+    let broken = shown.broken.list("data");
+    let is_broken = |name: &str| broken.iter().any(|lane| lane.text("lane") == name);
+    let others: Vec<_> = shown
+        .lanes
+        .iter()
+        .filter(|(lane, ..)| !is_broken(lane))
+        .collect();
     html! {
         section class="card" {
             h2 { "Lanes in trouble" }
-            @if lanes.is_empty() { p class="dim" { "No attempt has failed since the start." } }
-            @else { div class="scroll" tabindex="0" { table {
-                (heads(&["Lane", "#Attempts", "#Failed"]))
-                tbody { @for (lane, all, failed) in lanes { tr {
-                    td { a href={ "/effects?lane=" (lane) } { (lane) } }
-                    td class="num" { (number(*all)) }
-                    td class="num" {
-                        (number(*failed)) " " span class="dim" { "(" (number(100.0 * failed / all.max(1.0))) " %)" }
-                        @if failed * 2.0 > *all { span class="sub" { (badge("failed")) } }
-                    }
-                } } }
-            } } }
+            @if broken.is_empty() { p class="dim" { "No breaker is open: whatever is due is sent." } }
+            @else {
+                p class="dim small" { "Only failures come back from these, so they are left alone for a while, then tried one by one." }
+                div class="scroll" tabindex="0" { table {
+                    (heads(&["Lane", "Breaker", "#Behind by", "#Failures in a row"]))
+                    tbody { @for lane in broken { (broken_lane(looker, lane)) } }
+                } }
+            }
+            @if !others.is_empty() {
+                h3 { "Failures since the start, breaker closed" }
+                div class="scroll" tabindex="0" { table {
+                    (heads(&["Lane", "#Attempts", "#Failed"]))
+                    tbody { @for (lane, all, failed) in others { tr {
+                        td { a href={ "/effects?lane=" (lane) } { (lane) } }
+                        td class="num" { (number(*all)) }
+                        td class="num" {
+                            (number(*failed)) " " span class="dim" { "(" (number(100.0 * failed / all.max(1.0))) " %)" }
+                        }
+                    } } }
+                } }
+            }
+        }
+    }
+}
+
+fn broken_lane(looker: &Looker, lane: &Value) -> Markup {
+    let name = lane.text("lane");
+    html! {
+        tr {
+            td { a href={ "/effects?lane=" (name) } { (name) } }
+            td {
+                (badge(lane.text("breaker")))
+                @if let Some(until) = lane.maybe("openUntil") { span class="sub" { "next try " (time(looker, until)) } }
+            }
+            td class="num" { (span(lane.number("lagSeconds"))) }
+            td class="num" { (lane.number("failures")) }
         }
     }
 }

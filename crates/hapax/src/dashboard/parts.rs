@@ -94,6 +94,19 @@ pub fn linked(href: &str, text: &str) -> Markup {
     }
 }
 
+/// Somebody, by the name of their token. Those of the portal are named after their application, in two long words.
+pub fn who(name: &str) -> Markup {
+    /// As much of an application's id as tells it from the others on a page.
+    const APP_CHARS: usize = 16;
+    match name.strip_prefix("portal ") {
+        Some(rest) => {
+            let app: String = rest.chars().take(APP_CHARS).chain(['…']).collect();
+            html! { "portal" span class="sub" title=(name) { (app) } }
+        }
+        None => html! { (name) },
+    }
+}
+
 fn short(text: &str) -> String {
     match text.chars().count() > SHORT_CHARS {
         true => text.chars().take(SHORT_CHARS - 1).chain(['…']).collect(),
@@ -105,10 +118,9 @@ fn short(text: &str) -> String {
 pub fn badge(word: &str) -> Markup {
     let kind = match word {
         "completed" | "done" | "enabled" | "accepted" | "success" | "safe" | "released" => "good",
-        "dead" | "failed" | "gone" | "invalid" | "critical" | "blocked" | "fail" => "bad",
-        "uncertain" | "needs_review" | "needs_decision" | "unknown" | "warning" | "conflict" => {
-            "warn"
-        }
+        "dead" | "failed" | "gone" | "invalid" | "critical" | "blocked" | "fail" | "open" => "bad",
+        "uncertain" | "needs_review" | "needs_decision" | "unknown" | "warning" | "conflict"
+        | "trying" => "warn",
         "in_progress" | "claimed" | "running" | "send" | "sending" => "busy",
         _ => "calm",
     };
@@ -122,9 +134,8 @@ pub fn empty(title: &str, advice: &Markup) -> Markup {
 
 /// To the newer and the older rows of a list. `path` has the filters, and ends in `?` or `&`.
 pub fn pager(path: &str, list: &Value, paged: bool) -> Markup {
-    let rows = !list.list("data").is_empty();
     let older = list.maybe("iterator").filter(|_| !list.is("done"));
-    let newer = list.maybe("prevIterator").filter(|_| rows && paged);
+    let newer = list.maybe("prevIterator").filter(|_| paged);
     html! {
         nav class="pager" aria-label="More rows" {
             @if paged { a href=(path.trim_end_matches(['?', '&'])) { "Newest" } }
@@ -136,17 +147,38 @@ pub fn pager(path: &str, list: &Value, paged: bool) -> Markup {
 
 /// A page with fewer rows than it could have, although the list goes on: the store looks at so many at a time, and says so.
 pub fn looked(looker: &Looker, path: &str, list: &Value) -> Markup {
-    let id = list.maybe("iterator").filter(|_| !list.is("done"));
-    let full = list.list("data").len() >= ROWS_OF_A_PAGE;
-    let Some(id) = id.filter(|id| !full && !id.starts_with('-')) else {
+    let rows = list.list("data");
+    let newest = rows.first().map(|row| row.text("id"));
+    let (place, how, on) = match looker.path.contains("iterator=-") {
+        // Towards newer rows it goes on at its newest row, unless it stopped looking behind it.
+        true => {
+            let place = list
+                .maybe("prevIterator")
+                .map(|place| place.trim_start_matches('-'));
+            (
+                place.filter(|place| Some(*place) != newest),
+                "as far as",
+                "Look further on",
+            )
+        }
+        false => {
+            let place = list.maybe("iterator").filter(|_| !list.is("done"));
+            (place, "as far back as", "Look further back")
+        }
+    };
+    let Some(id) = place.filter(|_| rows.len() < ROWS_OF_A_PAGE) else {
         return html! {};
     };
+    let minus = if how == "as far as" { "-" } else { "" };
     html! {
         p class="note" role="status" {
-            "This page looked so far back"
-            @if let Some(at) = moment(id) { ": " (time(looker, &clock::text(at))) }
+            "This page looked " (how) " "
+            @match moment(id) {
+                Some(at) => (time(looker, &clock::text(at))),
+                None => "this row",
+            }
             ". "
-            a href={ (path) "iterator=" (id) } { "Look further back" }
+            a href={ (path) "iterator=" (minus) (id) } { (on) }
         }
     }
 }

@@ -115,7 +115,7 @@ pub fn effects(looker: &Looker, wanted: &Wanted, list: &Value) -> Markup {
                 td { (badge(effect.text("state"))) span class="sub" { (effect.text("repeat")) } }
                 td { (copyable(effect.text("key"))) }
                 td class="num" { (effect.number("attemptCount")) }
-                td { (effect.maybe("lastOutcome").unwrap_or("–")) }
+                td class="tight" { (effect.maybe("lastOutcome").unwrap_or("–")) }
                 td { (maybe_time(looker, effect.maybe("nextAttemptAt"))) }
             } } }
         } } }

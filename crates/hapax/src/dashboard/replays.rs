@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::frame::{Looker, page as framed};
 use super::json::Json;
-use super::parts::{badge, copyable, empty, figure, form, heads, linked, reason, time};
+use super::parts::{badge, copyable, empty, figure, form, heads, reason, time, who};
 use super::trouble::{Told, note};
 
 /// The list.
@@ -17,15 +17,14 @@ pub fn list(looker: &Looker, list: &Value) -> Markup {
             (empty("No replay yet", &html! { "Replays of many events start at " a href="/dead" { "Dead letters" } " or with " code { "hapax replay start" } }))
         }
         @else { div class="scroll" tabindex="0" { table {
-            (heads(&["Started", "State", "By", "Why", "#Looked at", "#Sent", "#Blocked", "Replay"]))
+            (heads(&["Started", "State", "By", "Why", "#Looked at", "#Sent", "#Blocked"]))
             tbody { @for one in rows { tr {
-                td { (time(looker, one.text("createdAt"))) }
+                td { a href={ "/replays/" (one.text("id")) } { (time(looker, one.text("createdAt"))) } }
                 td { (badge(one.text("state"))) @if one.is("dryRun") { span class="sub" { "preview" } } }
-                td { (one.text("actor")) } td { (one.text("reason")) }
+                td { (who(one.text("actor"))) } td { (one.text("reason")) }
                 td class="num" { (one.number("total")) }
                 td class="num" { (one.number("done")) }
                 td class="num" { (one.number("blocked") + one.number("failed")) }
-                td { (linked(&format!("/replays/{}", one.text("id")), one.text("id"))) }
             } } }
         } } }
     };

@@ -160,6 +160,11 @@ impl Dispatcher {
         ours.then(|| lock(&self.shared.lanes).shown(lane, now).unwrap_or(quiet))
     }
 
+    /// Lanes of this node whose breaker is not closed, those with the most failures first; at most so many.
+    pub fn broken(&self, most: usize) -> Vec<(Arc<str>, ShownLane)> {
+        lock(&self.shared.lanes).broken(clock::tick(), most)
+    }
+
     /// How much may be done in a lane; `None` if nobody knows where it leads.
     pub fn caps(&self, lane: &str) -> Option<Caps> {
         self.shared.caps(lane)

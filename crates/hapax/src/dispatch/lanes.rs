@@ -10,6 +10,7 @@ use std::time::Instant;
 use hapax_ledger::outcome::Outcome;
 use hapax_store::nouns::{LaneRoom, lane_shard};
 
+use super::breaker::Allowed;
 use super::job::Job;
 use super::lane::{Caps, Lane, ShownLane};
 
@@ -181,6 +182,22 @@ impl Lanes {
     /// What is known of a lane; `None` if there is nothing to remember: all is well, and nothing waits.
     pub fn shown(&self, name: &str, now: Instant) -> Option<ShownLane> {
         self.lanes.get(name).map(|lane| lane.shown(now))
+    }
+
+    /// Lanes whose breaker is not closed, those with the most failures first; at most so many.
+    pub fn broken(&self, now: Instant, most: usize) -> Vec<(Arc<str>, ShownLane)> {
+        let mut broken: Vec<(Arc<str>, ShownLane)> = self
+            .lanes
+            .iter()
+            .map(|(name, lane)| (name.clone(), lane.shown(now)))
+            .filter(|(_, shown)| shown.breaker != Allowed::All)
+            .collect();
+        broken.sort_by(|(name, one), (other_name, other)| {
+            let failures = other.failures.cmp(&one.failures);
+            failures.then_with(|| name.cmp(other_name))
+        });
+        broken.truncate(most);
+        broken
     }
 
     /// Is anything at all in memory?

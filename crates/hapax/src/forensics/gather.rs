@@ -14,6 +14,9 @@ use super::{Gathered, Shared, Sighted};
 
 /// Events that are looked at, the latest first.
 const EVENTS_MAX: usize = 10_000;
+/// Looks that may find less than they could: those of a source that is rare among many others, of which each goes through as much
+/// as a page may.
+const POOR_LOOKS_MAX: usize = 8;
 /// Of these, so many are looked at closely: those that came again, or failed.
 const CLOSELY_MAX: usize = 500;
 /// Of those, the first so many conflicting bodies are compared.
@@ -35,12 +38,14 @@ pub async fn gather(
     let mut bodies = BODIES_MAX;
     let mut firsts: HashMap<EventId, (Option<String>, Time)> = HashMap::new();
     let mut from = PageFrom::Newest;
-    while gathered.events.len() < EVENTS_MAX {
+    let mut poor_looks = 0;
+    while gathered.events.len() < EVENTS_MAX && poor_looks < POOR_LOOKS_MAX {
         let page = Page {
             limit: PAGE_MAX,
             from,
         };
         let listed = store.events(filter.clone(), page).await?;
+        poor_looks += usize::from(listed.rows.len() < PAGE_MAX as usize);
         for event in listed.rows {
             let mut sighted = to_sighted(&event);
             // The first ones are looked at closely whatever they look like: that they share effects cannot be seen in a list.

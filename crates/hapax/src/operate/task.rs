@@ -138,10 +138,7 @@ impl Task {
         page: Page,
     ) -> Result<Listed<Message>, StoreError> {
         let Ok(app) = self.app.parse::<AppId>() else {
-            return Ok(Listed {
-                rows: Vec::new(),
-                next: None,
-            });
+            return Ok(Listed::default());
         };
         let filter = MessageFilter {
             app: Some(app),

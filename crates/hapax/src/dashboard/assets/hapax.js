@@ -38,6 +38,9 @@
   });
   addEventListener("pageshow", () => { for (const form of all("form[data-sent]")) delete form.dataset.sent; });
 
+  // The colours of states, as the server has them.
+  const kinds = { completed: "good", dead: "bad", needs_review: "warn", in_progress: "busy" };
+
   // Live rows: <table data-live="/events/stream?..."> with a <template data-row>.
   for (const table of all("table[data-live]")) {
     const rows = table.tBodies[0], row = document.getElementById(table.dataset.row);
@@ -52,6 +55,7 @@
         if (el.tagName === "TIME") { el.dateTime = value; el.title = value; }
         const text = value === null || value === undefined ? "–" : String(value);
         el.textContent = el.dataset.field === "status" ? text.replaceAll("_", " ") : text;
+        if (el.dataset.field === "status") el.classList.add(kinds[value] ?? "calm");
       }
       for (const el of all("a[data-href]", made)) el.href = el.dataset.href + encodeURIComponent(event.id);
       const copy = made.querySelector("[data-copy-field]");

@@ -23,6 +23,10 @@ pub struct Written {
     pub channels: String,
     /// Messages a second, as text.
     pub rate: String,
+    /// Requests at a time, as text. Operators decide about it, as about the next.
+    pub concurrency: String,
+    /// Seconds within which it has to answer, as text.
+    pub timeout: String,
 }
 
 impl Written {
@@ -33,15 +37,18 @@ impl Written {
             all.filter_map(|one| Some(one.as_str()?.to_owned()))
                 .collect()
         };
+        let number = |name: &str| match endpoint.number(name) {
+            0 => String::new(),
+            number => number.to_string(),
+        };
         Written {
             url: endpoint.text("url").to_owned(),
             description: endpoint.text("description").to_owned(),
             types: texts("eventTypes"),
             channels: texts("channels").join(", "),
-            rate: match endpoint.number("throttleRate") {
-                0 => String::new(),
-                rate => rate.to_string(),
-            },
+            rate: number("throttleRate"),
+            concurrency: number("concurrency"),
+            timeout: number("timeoutSeconds"),
         }
     }
 }

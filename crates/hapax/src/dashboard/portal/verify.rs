@@ -7,7 +7,7 @@ use super::code::{Blanks, LANGUAGES, Language};
 use super::endpoint::head;
 use super::frame::{Guest, block, page as framed, tabs};
 use crate::dashboard::json::Json;
-use crate::dashboard::parts::empty;
+use crate::dashboard::parts::{empty, ticked};
 
 /// The page about one endpoint.
 pub fn page(guest: &Guest, endpoint: &Value, language: &Language) -> Markup {
@@ -25,7 +25,7 @@ pub fn page(guest: &Guest, endpoint: &Value, language: &Language) -> Markup {
                     @if endpoint.text("signatureNames") == "svix" {
                         p class="note warn" { "This endpoint gets headers named svix-* only. Use the library svix in place of standardwebhooks: it is called in the same way." }
                     }
-                    p { (language.hint) }
+                    p { (ticked(language.hint)) }
                     (block(language.install, "code", "how to install"))
                     p {}
                     (block(&language.filled(&blanks(endpoint)), "code", "code that verifies"))

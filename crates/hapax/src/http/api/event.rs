@@ -115,7 +115,12 @@ pub async fn list(State(api): State<Api>, RawQuery(query): RawQuery) -> impl Int
     }
 }
 
-fn narrow(filter: &mut EventFilter, name: &str, value: &str) -> Result<(), Option<Invalid>> {
+/// Takes one filter of a query; `Err(None)` if there is none of that name.
+pub(super) fn narrow(
+    filter: &mut EventFilter,
+    name: &str,
+    value: &str,
+) -> Result<(), Option<Invalid>> {
     match name {
         "source" => filter.source = Some(value.to_owned()),
         "type" => filter.event_type = Some(value.to_owned()),

@@ -34,9 +34,10 @@ impl<T> ListBody<T> {
     ) -> ListBody<T> {
         let done = listed.next.is_none();
         let next = listed.next.or_else(|| listed.rows.last().map(&id));
+        let newer = listed.newer.or_else(|| listed.rows.first().map(&id));
         ListBody {
             iterator: next.map(|id| id.to_string()),
-            prev_iterator: listed.rows.first().map(|row| format!("-{}", id(row))),
+            prev_iterator: newer.map(|id| format!("-{id}")),
             done,
             data: listed.rows.into_iter().map(body).collect(),
         }

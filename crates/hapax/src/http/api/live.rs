@@ -116,14 +116,13 @@ fn answer_with(pieces: mpsc::Receiver<Bytes>) -> Response {
     answer
 }
 
+/// The list's own filters: whoever looks at a narrowed list follows the same.
 fn read_filter(query: &str) -> Result<EventFilter, Invalid> {
     let mut filter = EventFilter::default();
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-        match &*name {
-            "source" => filter.source = Some(value.into_owned()),
-            "type" => filter.event_type = Some(value.into_owned()),
-            _ => return Err(Invalid::query(&name, "the stream has no such parameter")),
-        }
+        event::narrow(&mut filter, &name, &value).map_err(|told| {
+            told.unwrap_or_else(|| Invalid::query(&name, "the stream has no such parameter"))
+        })?;
     }
     Ok(filter)
 }

@@ -9,7 +9,7 @@
 //! - [`replay`]: replays of many events
 //! - [`own`]: the ledger for the user's own code
 //! - [`guard`]: keys of guarded requests
-//! - [`alert`]: what somebody should look at
+//! - [`alert`]: what somebody should look at; [`lane`]: lanes that are left alone for a while
 //! - [`token`]: API tokens; [`audit`]: who decided what; [`secret`]: secrets that providers choose
 //! - [`source`]: sources and what they refused; [`keys`]: what the ledger tells about their keys
 //! - [`outbox`]: the outgoing API
@@ -30,6 +30,7 @@ pub mod erase;
 pub mod event;
 pub mod guard;
 pub mod keys;
+pub mod lane;
 pub mod list;
 pub mod live;
 mod once;
@@ -218,6 +219,7 @@ fn ledger() -> OpenApiRouter<Api> {
         .routes(routes!(guard::show))
         .routes(routes!(guard::resolve))
         .routes(routes!(alert::list))
+        .routes(routes!(lane::list))
         .routes(routes!(source::list))
         .routes(routes!(keys::audit))
         .routes(routes!(source::refused))

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::ask::{Ask, Trouble, piece};
 use super::event_list::iterator;
-use super::portal::endpoints::{TYPES, body, written};
+use super::portal::endpoints::{TYPES, body, grace, number, written};
 use super::shown::{self, Shown, back_to};
 use super::submitted::Submitted;
 use crate::dashboard::apps::{self, Shown as Data};
@@ -119,10 +119,10 @@ pub async fn save(
 ) -> Shown {
     let wrote = written(&form);
     let path = format!("/app/{}/endpoint/{}", piece(&app), piece(&endpoint));
-    match ask
-        .change(Method::PATCH, &path, &body(&wrote), form.once())
-        .await
-    {
+    let mut body = body(&wrote);
+    body["concurrency"] = number(&wrote.concurrency);
+    body["timeoutSeconds"] = number(&wrote.timeout);
+    match ask.change(Method::PATCH, &path, &body, form.once()).await {
         Ok(_) => back_to(&page_of(&app, &endpoint), "endpoint"),
         Err(trouble) => {
             endpoint_page(&ask, &app, &endpoint, (None, Some(wrote)), Some(&trouble)).await
@@ -170,11 +170,14 @@ pub async fn act(
             ask.change(Method::PATCH, &path, &switch(true), once).await,
             "endpoint",
         ),
-        "rotate" => (
-            ask.post(&format!("{path}/secret/rotate"), &json!({}), once)
-                .await,
-            "rotate",
-        ),
+        "rotate" => {
+            let overlap = json!({ "gracePeriodSeconds": grace(&form) });
+            (
+                ask.post(&format!("{path}/secret/rotate"), &overlap, once)
+                    .await,
+                "rotate",
+            )
+        }
         "recover" => {
             let since = json!({ "since": form.text("since") });
             (

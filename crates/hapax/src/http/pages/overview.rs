@@ -36,6 +36,7 @@ pub async fn show(ask: Ask, RawQuery(query): RawQuery) -> Shown {
         ],
         samples,
         day,
+        broken: ask.get("/lane").await?,
         lanes: lanes(&text),
     };
     shown::ok(&overview::page(&ask.looker, &data))

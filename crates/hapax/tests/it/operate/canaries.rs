@@ -235,6 +235,7 @@ fn look_at_everything(asker: &mut Asker<'_>, id: &str) {
         "/api/v1/audit",
         "/api/v1/replay",
         "/api/v1/alert",
+        "/api/v1/lane",
         "/api/v1/openapi.json",
         "/metrics",
         "/readyz",

@@ -89,6 +89,42 @@ fn events_are_told_as_they_are_accepted() {
 }
 
 #[test]
+fn a_stream_is_narrowed_as_the_list_is() {
+    on_each_store(|store| {
+        let scene = Scene::with(store, &[], "entity = \"data.object.id\"\n");
+        let stream = |query: &str| (query.to_owned(), listen(&scene.server, query));
+        let mut streams = [
+            "?keyContains=needle",
+            "?entity=in_7",
+            "?status=completed&keyContains=needle",
+            "?since=2020-01-01T00:00:00Z&keyContains=needle",
+        ]
+        .map(stream);
+        let mut nothing = ["?status=dead", "?key=other", "?until=2020-01-01T00:00:00Z"].map(stream);
+        scene.send("evt_hay", "invoice.paid", &json!({"id": "in_6"}));
+        let wanted = scene.send("evt_needle", "invoice.paid", &json!({"id": "in_7"}));
+        let key = scene.event(&wanted)["key"]
+            .as_str()
+            .expect("a key")
+            .to_owned();
+        for (query, stream) in &mut streams {
+            let told = next(stream);
+            assert_eq!(told["id"], wanted.as_str(), "{query}");
+            assert_eq!(told["key"], key.as_str(), "{query}");
+        }
+        scene.server.signal("TERM");
+        for (query, stream) in &mut nothing {
+            let told = stream.rest();
+            assert!(!String::from_utf8_lossy(&told).contains("data:"), "{query}");
+        }
+        for (_, mut stream) in streams {
+            stream.rest();
+        }
+        assert!(scene.server.wait().success());
+    });
+}
+
+#[test]
 fn what_another_node_accepts_is_told_too() {
     on_postgres(|url| {
         let sites = [(); 2].map(|()| site(url, &[], ""));
@@ -120,6 +156,7 @@ fn a_stream_has_a_token_a_place_and_a_filter_that_it_knows() {
     };
     assert_eq!(ask("nobody", "", ""), (401, "H0301".to_owned()));
     assert_eq!(ask(TOKEN, "?limit=5", "").0, 422);
+    assert_eq!(ask(TOKEN, "?status=gone", "").0, 422);
     assert_eq!(ask(TOKEN, "", "last-event-id: 17\r\n").0, 422);
 
     let viewer = json!({"name": "ada", "role": "viewer"});

@@ -110,7 +110,7 @@ fn a_token_says_when_it_was_last_used() {
 }
 
 /// Method, path, and the least role that is not refused.
-const ROUTES: [(&str, &str, &str); 33] = [
+const ROUTES: [(&str, &str, &str); 34] = [
     ("GET", "/event", "viewer"),
     ("GET", "/event/evt_x", "viewer"),
     ("GET", "/event/evt_x/body", "viewer"),
@@ -118,6 +118,7 @@ const ROUTES: [(&str, &str, &str); 33] = [
     ("GET", "/event/evt_x/verdict", "viewer"),
     ("GET", "/event/evt_x/conflict/1/body", "viewer"),
     ("GET", "/effect", "viewer"),
+    ("GET", "/lane", "viewer"),
     ("GET", "/source", "viewer"),
     ("GET", "/replay", "viewer"),
     ("GET", "/replay/rpl_x", "viewer"),

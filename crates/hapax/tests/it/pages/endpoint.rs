@@ -25,6 +25,8 @@ fn operators_change_types_headers_and_rate_of_an_endpoint() {
             ("url", url.as_str()),
             ("types", "invoice.voided"),
             ("rate", "9"),
+            ("concurrency", "3"),
+            ("timeout", "7"),
         ];
         let answer = browser.submit(&page, &format!("{page}/settings"), &fields);
         assert_eq!(answer.status, 303, "{}", text(&answer));
@@ -34,6 +36,10 @@ fn operators_change_types_headers_and_rate_of_an_endpoint() {
         assert_eq!(
             (&told["url"], &told["throttleRate"]),
             (&json!(url), &json!(9))
+        );
+        assert_eq!(
+            (&told["concurrency"], &told["timeoutSeconds"]),
+            (&json!(3), &json!(7))
         );
         let wrong = [("url", "ftp://nowhere"), ("rate", "many")];
         let answer = browser.submit(&page, &format!("{page}/settings"), &wrong);
@@ -50,6 +56,29 @@ fn operators_change_types_headers_and_rate_of_an_endpoint() {
         assert_eq!(browser.submit(&page, &headers, &remove).status, 303);
         assert!(!browser.page(&page).contains("blue"));
     });
+}
+
+#[test]
+fn operators_choose_how_long_the_old_secret_signs_as_well() {
+    let scene = Scene::new("");
+    let world = World::well();
+    scene.app("acme");
+    let id = scene.endpoint("acme", &world, &json!({}));
+    let browser = Browser::logged_in(&scene.server, TOKEN);
+    let page = format!("/apps/acme/endpoints/{id}");
+    let signatures = |number: usize| {
+        scene.publish("acme", &json!({ "id": number }));
+        let seen = world.wait_for("a message", |seen| seen.len() >= number);
+        let signature = seen[number - 1].headers["webhook-signature"].clone();
+        signature.split(' ').count()
+    };
+    assert_eq!(signatures(1), 1);
+    for (number, grace, signs) in [(2, "0", 1), (3, "3600", 2)] {
+        let fields = [("do", "rotate"), ("grace", grace)];
+        let answer = browser.submit(&page, &format!("{page}/act"), &fields);
+        assert_eq!(answer.status, 303, "{}", text(&answer));
+        assert_eq!(signatures(number), signs, "{grace} seconds");
+    }
 }
 
 #[test]
@@ -79,6 +108,13 @@ fn the_breaker_of_an_endpoint_is_seen_when_only_failures_come_back() {
     let browser = Browser::logged_in(&scene.server, TOKEN);
     let page = browser.page(&format!("/apps/acme/endpoints/{id}"));
     assert!(page.contains("Failures in a row") && page.contains("Breaker"));
+    let lanes = scene.told("GET", "/lane", &Value::Null);
+    let broken = &lanes["data"][0];
+    assert_eq!(broken["lane"], id.as_str(), "{lanes}");
+    assert!(broken["failures"].as_u64() >= Some(10), "{broken}");
+    let overview = browser.page("/");
+    assert!(overview.contains("they are left alone for a while"));
+    assert!(overview.contains(&format!("/effects?lane={id}")));
 }
 
 #[test]

@@ -6,6 +6,7 @@
 
 mod browser;
 mod endpoint;
+mod event;
 mod login;
 mod portal;
 mod portal_acts;

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::browser::Browser;
 use crate::effects::scene::{SQLITE, Scene, on_each_store};
+use crate::support::clock::{TOO_LONG, until};
 use crate::support::server::TOKEN;
 
 #[test]
@@ -18,6 +19,10 @@ fn a_text_in_a_key_finds_events_on_the_page_and_in_the_api() {
         assert!(
             page.contains("value=\"needle\""),
             "the form says what was asked"
+        );
+        assert!(
+            page.contains("data-live=\"/events/stream?keyContains=needle\""),
+            "what comes live is narrowed, too"
         );
         let none = browser.page("/events?keyContains=NEEDLE");
         assert!(none.contains("No event fits these filters"));
@@ -60,6 +65,28 @@ fn what_is_no_page_is_told_as_a_page_to_browsers_and_as_json_to_programs() {
     let api = ask("/api/v1/nothing", browser);
     let kind = api.header("content-type").unwrap_or_default().to_owned();
     assert!(kind.contains("json"), "{kind}");
+}
+
+#[test]
+fn a_source_tells_its_share_of_duplicates_once_some_came() {
+    let every = "[alerts]\nevery = \"1s\"\n".to_owned();
+    let scene = Scene::new(SQLITE, &[every]);
+    let browser = Browser::logged_in(&scene.server, TOKEN);
+    for _ in 0..4 {
+        scene.send("evt_1", "invoice.paid", &json!({}));
+    }
+    let source = until(TOO_LONG, "a share of duplicates", || {
+        let told = scene.server.get("/api/v1/source").json();
+        let source = told["data"][0].clone();
+        // What came while somebody looked is counted in the next look.
+        (source["duplicateShare"].as_f64() == Some(0.75)).then_some(source)
+    });
+    assert_eq!(
+        (&source["accepted"], &source["duplicates"]),
+        (&json!(1), &json!(3))
+    );
+    assert!(source["duplicateShareUsual"].is_null(), "{source}");
+    assert!(browser.page("/").contains("75.0 %"));
 }
 
 #[test]

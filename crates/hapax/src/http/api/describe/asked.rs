@@ -356,12 +356,28 @@ queries! {
         iterator: Option<String>,
     }
 
-    /// Which live events.
+    /// Which live events: narrowed as lists are.
     StreamQuery {
         /// Of this source.
         source: Option<String>,
         /// Of this type.
         r#type: Option<String>,
+        /// Standing there when they are told of, a moment after they were accepted.
+        #[param(schema_with = value::status)]
+        status: Option<String>,
+        /// With this key.
+        key: Option<String>,
+        /// With this text in the key, letter by letter.
+        #[param(rename = "keyContains")]
+        key_contains: Option<String>,
+        /// About this entity.
+        entity: Option<String>,
+        /// Received at or after this time.
+        #[param(schema_with = value::time)]
+        since: Option<String>,
+        /// Received before this time.
+        #[param(schema_with = value::time)]
+        until: Option<String>,
     }
 
     /// Which events of a source.

@@ -151,48 +151,68 @@ async fn page(api: &Api, which: Deliveries, asked: Asked<Wanted, Place>) -> Outc
     let backwards = matches!(page.from, PageFrom::NewerThan(_));
     let mut from = page.from;
     let mut found: Vec<Tried> = Vec::new();
-    let mut next = None;
-    // Towards newer ones the store says where older ones go on, so there is one look.
-    let looks = if backwards { 1 } else { LOOKS_MAX };
-    for _ in 0..looks {
-        let limit_of_look = if wanted.narrows() { LOOK } else { page.limit };
-        let look = Page {
-            limit: limit_of_look,
-            from: inner(from),
-        };
-        let filter = PostedFilter {
-            message: wanted.filter.clone(),
-            states: Vec::new(),
-        };
-        let listed = api.store.attempts(which.clone(), filter, look).await?;
-        next = listed.next.map(Place);
-        let mut rows: Vec<Tried> = listed.rows;
-        if backwards {
-            rows.reverse();
-        }
+    let mut reached = None;
+    for _ in 0..LOOKS_MAX {
+        let many = if wanted.narrows() { LOOK } else { page.limit };
+        let (rows, on) = look(api, &which, &wanted, from, many).await?;
         found.extend(rows.into_iter().filter(|tried| wanted.fits(tried)));
-        if found.len() >= limit || next.is_none() {
+        reached = on;
+        if found.len() >= limit {
             break;
         }
-        let Some(place) = next else { break };
-        from = PageFrom::OlderThan(place);
+        let Some(place) = on else { break };
+        from = match backwards {
+            true => PageFrom::NewerThan(place),
+            false => PageFrom::OlderThan(place),
+        };
     }
     if found.len() > limit {
         found.truncate(limit);
-        next = found.last().map(Place::of);
+        reached = found.last().map(Place::of);
     }
-    if backwards {
-        found.reverse();
-        next = found.last().map(Place::of);
-    }
+    let (next, newer) = match backwards {
+        true => {
+            found.reverse();
+            // There is always something older: the one this page began after.
+            (found.last().map(Place::of).or(reached), reached)
+        }
+        false => (reached, None),
+    };
     let mut rows = Vec::with_capacity(found.len());
     for tried in &found {
         let msg = told(api, tried, &wanted).await?;
         rows.push((Place::of(tried), to_body(api, tried, msg)));
     }
-    let listed = Listed { rows, next };
+    let listed = Listed { rows, next, newer };
     let body = ListBody::new(listed, |(place, _)| *place, |(_, body)| body);
     Ok(answer::json(StatusCode::OK, &body))
+}
+
+/// One look at so many attempts, in the order in which they are gone through, and where to go on, if there is more.
+async fn look(
+    api: &Api,
+    which: &Deliveries,
+    wanted: &Wanted,
+    from: PageFrom<Place>,
+    many: u32,
+) -> Result<(Vec<Tried>, Option<Place>), Halt> {
+    let page = Page {
+        limit: many,
+        from: inner(from),
+    };
+    let filter = PostedFilter {
+        message: wanted.filter.clone(),
+        states: Vec::new(),
+    };
+    let listed = api.store.attempts(which.clone(), filter, page).await?;
+    let mut rows: Vec<Tried> = listed.rows;
+    if !matches!(from, PageFrom::NewerThan(_)) {
+        return Ok((rows, listed.next.map(Place)));
+    }
+    let is_full = rows.len() >= many as usize;
+    let newest = rows.first().map(Place::of).filter(|_| is_full);
+    rows.reverse();
+    Ok((rows, listed.newer.map(Place).or(newest)))
 }
 
 fn inner(from: PageFrom<Place>) -> PageFrom<hapax_store::nouns::TriedPlace> {

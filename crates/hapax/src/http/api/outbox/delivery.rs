@@ -157,6 +157,7 @@ async fn messages_to(api: &Api, endpoint: EndpointId, asked: Asked<Wanted, Effec
     let listed = Listed {
         rows,
         next: listed.next,
+        newer: listed.newer,
     };
     let body = ListBody::new(listed, |(id, _)| *id, |(_, body)| body);
     Ok(answer::json(StatusCode::OK, &body))
@@ -212,6 +213,7 @@ pub async fn of_message(
     let listed = Listed {
         rows: listed.rows.iter().filter_map(row).collect(),
         next: listed.next,
+        newer: listed.newer,
     };
     let body = ListBody::new(listed, |(id, _)| *id, |(_, body)| body);
     Outcome::Ok(answer::json(StatusCode::OK, &body))
@@ -277,6 +279,7 @@ async fn dead_of_app(api: &Api, app: AppId, asked: Asked<Wanted, EffectId>) -> O
     let listed = Listed {
         rows,
         next: listed.next,
+        newer: listed.newer,
     };
     let body = ListBody::new(listed, |(id, _)| *id, |(_, body)| body);
     Ok(answer::json(StatusCode::OK, &body))

@@ -2,18 +2,16 @@
 
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
-use hapax_ledger::time::Span;
 use http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::change;
 use super::halt::Outcome;
-use crate::clock;
-use crate::dispatch::breaker::Allowed;
 use crate::http::answer;
 use crate::http::api::Api;
 use crate::http::api::describe::{value, value_outbox};
+use crate::http::api::lane;
 
 /// How the way to an endpoint is.
 #[derive(Serialize, ToSchema)]
@@ -52,23 +50,12 @@ pub async fn show(
 ) -> impl IntoResponse {
     let endpoint = change::find_endpoint(&api, &app, &name).await?;
     let (pending, sending) = api.store.waiting(endpoint.id).await?;
-    let lane = endpoint.id.to_string();
-    let (shown, caps) = (api.dispatcher.shown(&lane), api.dispatcher.caps(&lane));
-    let (breaker, open_for) = match shown.map(|shown| shown.breaker) {
-        None => ("elsewhere", None),
-        Some(Allowed::All) => ("closed", None),
-        Some(Allowed::One) => ("trying", None),
-        Some(Allowed::NothingUntil(until)) => {
-            ("open", Some(until.saturating_duration_since(clock::tick())))
-        }
-    };
-    let until = open_for.map(|wait| {
-        let micros = i64::try_from(wait.as_micros()).unwrap_or(i64::MAX);
-        clock::text(clock::now() + Span::from_micros(micros))
-    });
+    let name = endpoint.id.to_string();
+    let (shown, caps) = (api.dispatcher.shown(&name), api.dispatcher.caps(&name));
+    let (breaker, open_until) = lane::breaker(shown.map(|shown| shown.breaker));
     let body = LaneBody {
         breaker,
-        open_until: until,
+        open_until,
         failures: shown.map_or(0, |shown| shown.failures),
         sending: u32::try_from(sending).unwrap_or(u32::MAX),
         pending,

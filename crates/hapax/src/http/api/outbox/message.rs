@@ -206,6 +206,7 @@ pub async fn list(
     let listed = hapax_store::nouns::Listed {
         rows: bodies,
         next: listed.next.map(|next| Place(MessageId(next.0))),
+        newer: listed.newer.map(|newer| Place(MessageId(newer.0))),
     };
     let body = ListBody::new(listed, |(id, _)| Place(MessageId(id.0)), |(_, body)| body);
     Outcome::Ok(answer::json(StatusCode::OK, &body))

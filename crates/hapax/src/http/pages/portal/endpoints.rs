@@ -8,6 +8,7 @@ use super::guest::{self, Form, Portal, Shown};
 use crate::clock;
 use crate::dashboard::json::Json;
 use crate::dashboard::portal::endpoints as page;
+use crate::dashboard::portal::secret::GRACES;
 use crate::dashboard::portal::settings::{self, Written};
 use crate::http::pages::ask::piece;
 use crate::http::pages::event_list::iterator;
@@ -73,6 +74,8 @@ pub fn written(form: &Submitted) -> Written {
         types: boxes.chain(words(form.text("more_types"))).collect(),
         channels: form.text("channels").to_owned(),
         rate: form.text("rate").to_owned(),
+        concurrency: form.text("concurrency").to_owned(),
+        timeout: form.text("timeout").to_owned(),
     }
 }
 
@@ -82,19 +85,31 @@ pub fn body(written: &Written) -> Value {
         true => Value::Null,
         false => json!(all),
     };
-    let rate = match written.rate.parse::<u64>() {
-        Ok(rate) => json!(rate),
-        Err(_) if written.rate.is_empty() => Value::Null,
-        // As it was written: the API says what is wrong with it.
-        Err(_) => json!(written.rate),
-    };
     json!({
         "url": written.url,
         "description": written.description,
         "eventTypes": some(written.types.clone()),
         "channels": some(words(&written.channels)),
-        "throttleRate": rate,
+        "throttleRate": number(&written.rate),
     })
+}
+
+/// A number for the API: nothing is `null`, and what is no number is as it was written, so that the API says what is wrong with it.
+pub fn number(written: &str) -> Value {
+    match written.parse::<u64>() {
+        Ok(number) => json!(number),
+        Err(_) if written.is_empty() => Value::Null,
+        Err(_) => json!(written),
+    }
+}
+
+/// How long the secret before signs as well, as a form says it. What no form offers is no reason to end a secret at once.
+pub fn grace(form: &Submitted) -> u64 {
+    let asked = form.text("grace").parse().ok();
+    let mut offered = GRACES.into_iter().map(|(seconds, _)| seconds);
+    offered
+        .find(|seconds| Some(*seconds) == asked)
+        .unwrap_or(GRACES[0].0)
 }
 
 /// Words with commas or space between.

@@ -3,9 +3,10 @@
 use axum::extract::Path;
 use serde_json::json;
 
+use super::endpoints::grace;
 use super::guest::{self, Form, Portal, Shown};
 use crate::dashboard::json::Json;
-use crate::dashboard::portal::secret::{self as page, GRACES, Seen};
+use crate::dashboard::portal::secret::{self as page, Seen};
 use crate::http::pages::ask::piece;
 
 /// The page without the secret.
@@ -34,11 +35,7 @@ pub async fn show(portal: Portal, Path(id): Path<String>, _: Form) -> Shown {
 /// Another secret. It is shown at once: whoever rotates needs it next.
 pub async fn rotate(portal: Portal, Path(id): Path<String>, form: Form) -> Shown {
     let at = piece(&id);
-    let asked = form.0.text("grace").parse().ok();
-    let mut graces = GRACES.into_iter().map(|(seconds, _)| seconds);
-    let grace = graces.find(|seconds| Some(*seconds) == asked);
-    // What the form does not offer is no reason to end a secret at once.
-    let body = json!({ "gracePeriodSeconds": grace.unwrap_or(GRACES[0].0) });
+    let body = json!({ "gracePeriodSeconds": grace(&form.0) });
     let endpoint = portal.get(&format!("/endpoint/{at}")).await?;
     let path = format!("/endpoint/{at}/secret/rotate");
     match portal.post(&path, &body, &form).await {
