@@ -1,6 +1,7 @@
 //! Guarded keys, as every store keeps them: what the ledger's rules make of a row. How rows are found and written is each store's own.
 
 use bytes::Bytes;
+use hapax_ledger::fingerprint::Fingerprint;
 use hapax_ledger::guard::{
     self, Body, GuardClaim, GuardDecision, GuardRecord, GuardRejected, GuardState, GuardStep,
     Settlement, decide, step,
@@ -73,11 +74,34 @@ pub(crate) fn rule(known: &Guarded, claim: &KeyClaim, now: Time, epoch: u32) -> 
     }
 }
 
+/// What the ledger makes of a run that ends so and still has its key: its state after that, and how long its answer is good for. It takes
+/// nothing from the row, so a store may settle such a run without reading it first.
+pub(crate) fn ended(ending: &KeyEnding) -> Result<(GuardState, Span), GuardRejected> {
+    let finish = GuardStep::Finish {
+        fence: RUNNING.fence,
+        now: Time::from_micros(0),
+        settlement: ending.settlement,
+        ttl: ending.ttl,
+    };
+    let after = step(&RUNNING, &finish)?;
+    Ok((after.state, after.expires_at.since(Time::from_micros(0))))
+}
+
+/// A run at the beginning of time that shows its fence.
+const RUNNING: GuardRecord = GuardRecord {
+    state: GuardState::Running,
+    fingerprint: Fingerprint::from_bytes([0; 32]),
+    fence: Fence::NONE,
+    lease_until: Time::from_micros(0),
+    expires_at: Time::from_micros(0),
+    grace: Span::ZERO,
+};
+
 /// What is to be kept of a run's answer.
-pub(crate) fn kept_answer(ending: &KeyEnding) -> Option<Bytes> {
+pub(crate) fn kept_answer(ending: &KeyEnding) -> Option<&[u8]> {
     match ending.settlement {
-        Settlement::Store(Body::Kept) => Some(ending.answer.clone().unwrap_or_default()),
-        Settlement::Store(Body::NotKept) => ending.answer.clone(),
+        Settlement::Store(Body::Kept) => Some(ending.answer.as_deref().unwrap_or_default()),
+        Settlement::Store(Body::NotKept) => ending.answer.as_deref(),
         Settlement::Release | Settlement::Unknown => None,
     }
 }
@@ -151,7 +175,7 @@ impl Guarded {
         self.shown.ended_at = Some(ending.at);
         self.shown.status = ending.status;
         self.shown.error.clone_from(&ending.error);
-        Ok(kept_answer(ending))
+        Ok(kept_answer(ending).map(Bytes::copy_from_slice))
     }
 
     /// Somebody found out what became of it.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hapax_ledger::fingerprint::RequestHead;
-use hapax_ledger::guard::{GuardKey, OnUnknown};
+use hapax_ledger::guard::GuardKey;
 use hapax_ledger::key::{KeyHash, KeyKind, composite};
 use hapax_ledger::time::Span;
 use hapax_store::nouns::KeyClaim;
@@ -15,7 +15,6 @@ use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{Request, Response};
 use tokio::time::timeout;
-use tracing::Instrument;
 
 use crate::attempt::{Attempt, Call, attempt, replayed};
 use crate::body::{AnswerBody, ByteBody, Held, HoldProblem, Limits, hold};
@@ -23,6 +22,7 @@ use crate::clock;
 use crate::guard::Guard;
 use crate::layer::{Inner, Shared};
 use crate::observe::Verdict;
+use crate::outlive::Outliving;
 use crate::prefer;
 use crate::problem::{IN_PROGRESS, Problem, REQUEST_INCOMPLETE, SPOOL_FAILED};
 
@@ -91,21 +91,13 @@ where
     loop {
         // From the claim on it is not the caller's any more: a claim without a run would be an unknown outcome.
         let task = shared.running.task();
-        let work = attempt(shared.clone(), service, call);
-        let work = async move {
-            let attempt = work.await;
-            drop(task);
-            attempt
-        };
-        let remaining = match tokio::spawn(work.in_current_span()).await {
-            Ok(Attempt::Answer(response)) => return response,
-            Ok(Attempt::Busy(busy)) => {
+        let remaining = match Outliving::new(attempt(shared.clone(), service, call, task)).await {
+            Attempt::Answer(response) => return response,
+            Attempt::Busy(busy) => {
                 let busy = *busy;
                 (service, call) = (busy.service, busy.call);
                 busy.remaining
             }
-            // The runtime is shutting down.
-            Err(_gone) => return Problem::run_failed(OnUnknown::Hold).response(AnswerBody::whole),
         };
         let left = patience.saturating_sub(clock::since(start));
         if left.is_zero() {

@@ -18,6 +18,7 @@ use crate::problem::{
     ANSWER_UNREADABLE, KEY_EXPIRED, OUTCOME_UNKNOWN, Problem, RESPONSE_NOT_KEPT, STORE_UNAVAILABLE,
 };
 use crate::run::{Right, run};
+use crate::running::Task;
 use crate::stored::Stored;
 
 /// When the store is down, it is asked again after so many seconds.
@@ -50,11 +51,12 @@ pub(crate) struct Busy<S> {
     pub(crate) remaining: Span,
 }
 
-/// Claims the key, and carries the request out if it is the first.
+/// Claims the key, and carries the request out if it is the first. It is under way as long as `_task` lives.
 pub(crate) async fn attempt<S, B, R>(
     shared: Arc<Shared>,
     service: S,
     mut call: Call,
+    _task: Task,
 ) -> Attempt<S, R>
 where
     S: Inner<B, R>,
@@ -116,7 +118,8 @@ fn replay<R>(
     match Stored::decode(answer, key, vault) {
         Ok(stored) => {
             let fingerprint = call.claim.fingerprint;
-            shared.recent.learn(key, fingerprint, &stored, expires_at);
+            let recent = &shared.recent;
+            recent.learn(key, fingerprint, stored.clone(), expires_at);
             replayed(stored, expires_at)
         }
         Err(error) => {

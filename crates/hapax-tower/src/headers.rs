@@ -34,7 +34,7 @@ pub const KEPT_BY_DEFAULT: [HeaderName; 17] = [
 ];
 
 /// What is never kept, whoever asks: credentials, what belongs to one connection, and what is made anew for each answer.
-const NEVER_KEPT: [HeaderName; 17] = [
+static NEVER_KEPT: [HeaderName; 17] = [
     header::AUTHORIZATION,
     header::CONNECTION,
     header::CONTENT_LENGTH,
@@ -62,11 +62,9 @@ pub fn may_be_kept(name: &HeaderName) -> bool {
 /// The headers of an answer that are kept: listed, allowed, and not named by `Connection` as this connection's own.
 pub(crate) fn kept(headers: &HeaderMap, listed: &[HeaderName]) -> HeaderMap {
     let mut kept = HeaderMap::new();
-    for name in listed {
-        if may_be_kept(name) && !of_this_connection(headers, name) {
-            for value in headers.get_all(name) {
-                kept.append(name.clone(), value.clone());
-            }
+    for (name, value) in headers {
+        if listed.contains(name) && may_be_kept(name) && !of_this_connection(headers, name) {
+            kept.append(name.clone(), value.clone());
         }
     }
     kept
@@ -104,7 +102,7 @@ mod tests {
             );
         }
         let mut listed = KEPT_BY_DEFAULT.to_vec();
-        listed.extend(NEVER_KEPT);
+        listed.extend(NEVER_KEPT.clone());
         let kept = kept(&headers, &listed);
         let names: Vec<_> = kept
             .iter()

@@ -60,6 +60,7 @@ pub mod headers;
 mod keep;
 mod layer;
 pub mod observe;
+mod outlive;
 mod prefer;
 pub mod principal;
 pub mod problem;

@@ -69,7 +69,7 @@ impl Recent {
         &self,
         key: KeyHash,
         fingerprint: Fingerprint,
-        stored: &Stored,
+        stored: Stored,
         expires_at: Time,
     ) {
         let Some(cache) = &self.0 else {
@@ -82,7 +82,7 @@ impl Recent {
         // A part of a larger buffer would keep the whole of it.
         let stored = Stored {
             body: Bytes::copy_from_slice(&stored.body),
-            ..stored.clone()
+            ..stored
         };
         let answer = Answer {
             fingerprint,
@@ -127,13 +127,13 @@ mod tests {
         let recent = Recent::new(1 << 20);
         let (one, other) = (fingerprint("/a"), fingerprint("/b"));
         let later = clock::now() + Span::from_hours(1);
-        recent.learn(KEY, one, &answer(10), later);
+        recent.learn(KEY, one, answer(10), later);
         assert_eq!(recent.find(KEY, one), Some((answer(10), later)));
         assert_eq!(recent.find(KEY, other), None);
         assert_eq!(recent.find(KeyHash::from_bytes([8; 16]), one), None);
 
         let gone = KeyHash::from_bytes([9; 16]);
-        recent.learn(gone, one, &answer(10), clock::now());
+        recent.learn(gone, one, answer(10), clock::now());
         assert_eq!(recent.find(gone, one), None);
     }
 
@@ -142,15 +142,15 @@ mod tests {
         let later = clock::now() + Span::from_hours(1);
         let one = fingerprint("/a");
         let off = Recent::new(0);
-        off.learn(KEY, one, &answer(1), later);
+        off.learn(KEY, one, answer(1), later);
         assert_eq!(off.find(KEY, one), None);
 
         let recent = Recent::new(1 << 20);
-        recent.learn(KEY, one, &answer(ANSWER_BYTES_MAX + 1), later);
+        recent.learn(KEY, one, answer(ANSWER_BYTES_MAX + 1), later);
         assert_eq!(recent.find(KEY, one), None);
         for number in 0..200u8 {
             let key = KeyHash::from_bytes([number; 16]);
-            recent.learn(key, one, &answer(ANSWER_BYTES_MAX), later);
+            recent.learn(key, one, answer(ANSWER_BYTES_MAX), later);
         }
         let cache = recent.0.as_ref().expect("it is on");
         assert!(cache.weight() <= 1 << 20);

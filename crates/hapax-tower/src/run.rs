@@ -82,15 +82,11 @@ where
         mut response,
     } = done;
     let stores = matches!(ended.settlement, Settlement::Store(_));
-    let kept = match ended.settlement {
-        Settlement::Store(Kept::Kept) => ended.stored.clone(),
-        _ => None,
-    };
-    match settle(shared, key_hash, right, ended).await {
+    match settle(shared, key_hash, right, &ended).await {
         Settled::Durable(expires_at) => {
-            if let Some(kept) = kept {
+            if let (Settlement::Store(Kept::Kept), Some(kept)) = (ended.settlement, ended.stored) {
                 let recent = &shared.recent;
-                recent.learn(key_hash, fingerprint, &kept, expires_at);
+                recent.learn(key_hash, fingerprint, kept, expires_at);
             }
             if stores && shared.guard.publish_expiry {
                 publish_expiry(&mut response, expires_at);

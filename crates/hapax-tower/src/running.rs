@@ -2,95 +2,126 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hapax_ledger::key::KeyHash;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 /// Tasks and runs under way.
 #[derive(Clone, Default)]
 pub(crate) struct Running {
-    tasks: Tasks,
-    runs: Arc<Mutex<HashMap<KeyHash, watch::Sender<()>>>>,
+    tasks: Arc<Tasks>,
+    runs: Arc<Mutex<Runs>>,
 }
 
-#[derive(Clone)]
-struct Tasks(watch::Sender<usize>);
+#[derive(Default)]
+struct Tasks {
+    under_way: AtomicUsize,
+    /// Told when the last one ends.
+    none: Notify,
+}
 
-impl Default for Tasks {
-    fn default() -> Tasks {
-        Tasks(watch::Sender::new(0))
-    }
+#[derive(Default)]
+struct Runs {
+    begun: u64,
+    by_key: HashMap<KeyHash, Place>,
+}
+
+/// The run of a key.
+struct Place {
+    /// Which one it is of all that began.
+    number: u64,
+    /// Whoever waits for its end. Hardly anybody does, so it is made for the first who does.
+    ends: Option<watch::Sender<()>>,
 }
 
 impl Running {
     /// How many tasks are under way.
     pub(crate) fn count(&self) -> usize {
-        *self.tasks.0.borrow()
+        self.tasks.under_way.load(Ordering::Acquire)
     }
 
     /// Waits until none is.
     pub(crate) async fn drained(&self) {
-        let mut tasks = self.tasks.0.subscribe();
-        // It cannot be closed: `self` holds the sender.
-        let _ = tasks.wait_for(|count| *count == 0).await;
+        let mut none = pin!(self.tasks.none.notified());
+        loop {
+            // Before the look, so that an end between the two is heard.
+            none.as_mut().enable();
+            if self.count() == 0 {
+                return;
+            }
+            none.as_mut().await;
+            none.set(self.tasks.none.notified());
+        }
     }
 
     /// A task begins, and is under way until what is returned is dropped.
     pub(crate) fn task(&self) -> Task {
-        self.tasks.0.send_modify(|count| *count += 1);
+        self.tasks.under_way.fetch_add(1, Ordering::AcqRel);
         Task(self.tasks.clone())
     }
 
     /// A run of this key begins, and goes on until what is returned is dropped.
     pub(crate) fn run(&self, key: KeyHash) -> Run {
-        let (ends, _) = watch::channel(());
-        let previous = self.lock().insert(key, ends.clone());
+        let mut runs = lock(&self.runs);
+        runs.begun += 1;
+        let number = runs.begun;
+        let place = Place { number, ends: None };
+        let previous = runs.by_key.insert(key, place);
+        drop(runs);
         // A run that lost its lease: whoever waits for it looks again, and finds this one.
         drop(previous);
         Run {
             runs: self.runs.clone(),
             key,
-            ends,
+            number,
         }
     }
 
     /// Changes when the run of this key ends; `None` if it does not run here.
     pub(crate) fn end_of(&self, key: KeyHash) -> Option<watch::Receiver<()>> {
-        self.lock().get(&key).map(watch::Sender::subscribe)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<KeyHash, watch::Sender<()>>> {
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut runs = lock(&self.runs);
+        let place = runs.by_key.get_mut(&key)?;
+        let ends = place.ends.get_or_insert_with(|| watch::Sender::new(()));
+        Some(ends.subscribe())
     }
 }
 
+fn lock(runs: &Mutex<Runs>) -> MutexGuard<'_, Runs> {
+    runs.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A task under way.
-pub(crate) struct Task(Tasks);
+pub(crate) struct Task(Arc<Tasks>);
 
 impl Drop for Task {
     fn drop(&mut self) {
-        self.0.0.send_modify(|count| *count -= 1);
+        if self.0.under_way.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.none.notify_waiters();
+        }
     }
 }
 
 /// A run under way.
 pub(crate) struct Run {
-    runs: Arc<Mutex<HashMap<KeyHash, watch::Sender<()>>>>,
+    runs: Arc<Mutex<Runs>>,
     key: KeyHash,
-    ends: watch::Sender<()>,
+    number: u64,
 }
 
 impl Drop for Run {
     fn drop(&mut self) {
-        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Entry::Occupied(entry) = runs.entry(self.key)
-            && entry.get().same_channel(&self.ends)
-        {
-            entry.remove();
-        }
+        let mut runs = lock(&self.runs);
+        let ended = match runs.by_key.entry(self.key) {
+            Entry::Occupied(entry) if entry.get().number == self.number => Some(entry.remove()),
+            Entry::Occupied(_) | Entry::Vacant(_) => None,
+        };
         drop(runs);
-        self.ends.send_replace(());
+        if let Some(ends) = ended.and_then(|place| place.ends) {
+            ends.send_replace(());
+        }
     }
 }
 

@@ -45,7 +45,7 @@ pub(crate) async fn settle(
     shared: &Shared,
     key_hash: KeyHash,
     right: Right,
-    ended: Ended,
+    ended: &Ended,
 ) -> Settled {
     let guard = &shared.guard;
     let ending = KeyEnding {
@@ -53,9 +53,10 @@ pub(crate) async fn settle(
         status: ended.status.map(|status| status.as_u16()),
         answer: ended
             .stored
+            .as_ref()
             .map(|stored| stored.encode(key_hash, guard.vault.as_deref())),
         ttl: guard.policy.ttl,
-        error: ended.error.map(short),
+        error: ended.error.as_deref().map(short),
         at: clock::now(),
     };
     let (start, patience) = (clock::tick(), clock::duration(guard.lease));
@@ -113,11 +114,10 @@ const fn state_of(settlement: Settlement) -> GuardState {
     }
 }
 
-fn short(mut text: String) -> String {
+fn short(text: &str) -> String {
     let mut end = ERROR_BYTES_MAX.min(text.len());
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    text.truncate(end);
-    text
+    text[..end].to_owned()
 }

@@ -6,11 +6,13 @@
 //! A lane that cannot reach the server says so to whoever it took, and then tries again after growing pauses. While no lane can
 //! reach it, asks are refused at once instead of waiting for a server that may not come back (promise 6).
 
+use std::pin::pin;
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Mutex, mpsc, oneshot, watch};
+use tokio::sync::{Mutex, MutexGuard, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use super::fault::{unavailable, unknown};
 use super::pool::{Pool, Taken};
@@ -37,6 +39,10 @@ pub(super) trait Work: Send + Sync + Sized + 'static {
     const TOO_MUCH: TooMuch;
     /// What asks are called in the log.
     const ASKS: &'static str;
+
+    /// How long the lanes leave each group alone before the next one follows. One group at a time makes fewer and larger ones; one that
+    /// takes longer waits for something, and the others need not wait with it. `None`: they follow at once.
+    const ALONE_FOR: Option<Duration> = None;
 
     /// About how many bytes an ask sends to the server.
     fn bytes(ask: &Self::Ask) -> usize;
@@ -145,8 +151,10 @@ impl<W: Work> Batcher<W> {
     }
 }
 
+type Waiting<W> = mpsc::Receiver<Job<W>>;
+
 struct Lane<W: Work> {
-    queue: Arc<Mutex<mpsc::Receiver<Job<W>>>>,
+    queue: Arc<Mutex<Waiting<W>>>,
     pool: Pool,
     work: Arc<W>,
     /// How many lanes can reach the server, as far as they know.
@@ -156,13 +164,14 @@ struct Lane<W: Work> {
 impl<W: Work> Lane<W> {
     async fn run(self) {
         let mut pause = PAUSE_MIN;
-        while let Some(jobs) = self.next_group().await {
+        while let Some((jobs, queue)) = self.next_group().await {
             match self.pool.take().await {
                 Ok(taken) => {
                     pause = PAUSE_MIN;
-                    self.work.step(taken, jobs).await;
+                    self.carry(taken, jobs, queue).await;
                 }
                 Err(error) => {
+                    drop(queue);
                     tracing::warn!(%error, refused = jobs.len(), asks = W::ASKS, "cannot reach the database; trying again");
                     Job::refuse(jobs, &error);
                     self.sit_out(pause).await;
@@ -172,7 +181,20 @@ impl<W: Work> Lane<W> {
         }
     }
 
-    async fn next_group(&self) -> Option<Vec<Job<W>>> {
+    /// Carries a group through, and lets the other lanes at the queue.
+    async fn carry(&self, taken: Taken, jobs: Vec<Job<W>>, queue: MutexGuard<'_, Waiting<W>>) {
+        let mut step = pin!(self.work.step(taken, jobs));
+        if let Some(alone_for) = W::ALONE_FOR
+            && timeout(alone_for, &mut step).await.is_ok()
+        {
+            return;
+        }
+        drop(queue);
+        step.await;
+    }
+
+    /// What waits, and the queue that it was taken from.
+    async fn next_group(&self) -> Option<(Vec<Job<W>>, MutexGuard<'_, Waiting<W>>)> {
         let mut queue = self.queue.lock().await;
         let first = queue.recv().await?;
         let mut bytes = W::bytes(&first.ask);
@@ -182,7 +204,7 @@ impl<W: Work> Lane<W> {
             bytes += W::bytes(&next.ask);
             jobs.push(next);
         }
-        Some(jobs)
+        Some((jobs, queue))
     }
 
     /// Waits before the next try. If no other lane can reach the server either, refuses what comes in meanwhile.
@@ -196,7 +218,7 @@ impl<W: Work> Lane<W> {
                 () = &mut waiting => break,
                 _ = up.changed() => {}
                 jobs = self.next_group(), if nobody => match jobs {
-                    Some(jobs) => Job::refuse(jobs, &unavailable("the database cannot be reached")),
+                    Some((jobs, _)) => Job::refuse(jobs, &unavailable("the database cannot be reached")),
                     None => break,
                 },
             }

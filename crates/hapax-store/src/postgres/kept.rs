@@ -7,7 +7,8 @@
 //!
 //! Inside our transactions they are still planned for every use (see `BEGIN` in [`super::pool`]). Only what is a transaction of its
 //! own may settle on one plan: in a pool that keeps statements that is the statement that accepts new keys, which reads no
-//! stored row, so that its plan cannot go out of date.
+//! stored row, so that its plan cannot go out of date. In the pool of guarded keys the whole session is told once how to plan (see
+//! `SESSION_PLANNED` in [`super::pool`]), and its statements look rows up by whole keys.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -27,6 +28,8 @@ const KEPT_MAX: usize = 64;
 pub(super) enum Statements {
     /// Kept, as far as nobody is in between: the same few texts, over and over.
     Kept,
+    /// The same, and planned once: all of them only insert, or look up rows by whole keys.
+    Planned,
     /// Sent anew with every use, and so planned for its values: filters of which only some are there.
     Anew,
 }

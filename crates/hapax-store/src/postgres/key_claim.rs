@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use hapax_ledger::guard::Body;
@@ -14,7 +15,8 @@ use super::batch::{Job, TooMuch, Work};
 use super::fault::unavailable;
 use super::key::{Answers, INSERT, KeyColumns, KeyPlace, KeyRow, key_columns, place_of, to_key};
 use super::key_look::{Looked, look};
-use super::moment::{LeaseClock, MOMENT, moment, to_moment};
+use super::keys::ALONE_FOR;
+use super::moment::{LeaseClock, moment, no_row};
 use super::pool::{Pool, Taken};
 use super::wire::Uuid;
 use super::{Entropy, SHARDS};
@@ -42,6 +44,7 @@ impl Work for KeyClaims {
     type Answer = KeyClaimed;
     const TOO_MUCH: TooMuch = TooMuch::IsRefused;
     const ASKS: &'static str = "claims of keys";
+    const ALONE_FOR: Option<Duration> = Some(ALONE_FOR);
 
     fn bytes(claim: &KeyClaim) -> usize {
         size_of::<KeyClaim>() + claim.path.len() + claim.key.len()
@@ -199,16 +202,14 @@ async fn insert(
     let (given, wanted) = (clock.given(), epoch as i32);
     let mut params = columns.params();
     params.extend([(&given as _, Type::INT8), (&wanted as _, Type::INT4)]);
-    let given = vec![(&given as _, Type::INT8)];
-    let both = [(INSERT, params), (MOMENT, given)];
-    let found = taken.in_one_trip(&both).await?;
-    let kept = found.iter().take(1).flatten();
-    let kept: HashSet<Uuid> = kept.map(|row| row.get(0)).collect();
-    let now = to_moment(found.get(1).map_or(&[], |rows| rows))?;
-    // What was kept was kept in its epoch, even if another has begun since.
-    if kept.is_empty() && now.epoch != epoch {
-        return Ok(Inserted::OtherEpoch(now.epoch));
+    let found = taken.alone(INSERT, params).await?;
+    let seen = found.first().map(|row| row.get::<_, i32>(0) as u32);
+    match seen {
+        Some(seen) if seen == epoch => {}
+        Some(other) => return Ok(Inserted::OtherEpoch(other)),
+        None => return Err(no_row()),
     }
+    let kept: HashSet<Uuid> = found.iter().filter_map(|row| row.get(1)).collect();
     let said = rows.iter().map(|row| {
         let id = Uuid(row.key.shown.id.bytes());
         kept.contains(&id).then(|| row.key.begun(false))

@@ -6,11 +6,9 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use hapax_ledger::fingerprint::Fingerprint;
-use hapax_ledger::guard::{GuardRecord, GuardState, GuardStep, step};
+use hapax_ledger::guard::GuardState;
 use hapax_ledger::id::KeyId;
-use hapax_ledger::lease::Fence;
-use hapax_ledger::time::{Span, Time};
+use hapax_ledger::time::Time;
 use tokio_postgres::types::Type;
 
 use super::batch::Job;
@@ -19,8 +17,7 @@ use super::moment::{LeaseClock, now};
 use super::pool::{Param, Taken};
 use super::wire::{Uuid, sendable};
 use crate::error::StoreError;
-use crate::guarded::kept_answer;
-use crate::nouns::KeyEnding;
+use crate::guarded::{ended, kept_answer};
 
 /// Jobs that may end here, and the others: extensions, and what says something about a key that another job is about.
 pub(super) fn apart(jobs: Vec<Job<KeySettles>>) -> (Vec<Job<KeySettles>>, Vec<Job<KeySettles>>) {
@@ -47,7 +44,7 @@ struct Columns<'a> {
     status: Vec<Option<i32>>,
     error: Vec<Option<Cow<'a, str>>>,
     ttl: Vec<i64>,
-    answer: Vec<Option<Vec<u8>>>,
+    answer: Vec<Option<&'a [u8]>>,
 }
 
 impl<'a> Columns<'a> {
@@ -57,43 +54,22 @@ impl<'a> Columns<'a> {
             let Word::Settle(ending) = &ask.word else {
                 continue;
             };
-            let after = after(ending);
+            let Ok((state, good_for)) = ended(ending) else {
+                continue;
+            };
             columns.id.push(Uuid(ask.id.bytes()));
             columns.shard.push(ask.id.0.shard() as i16);
             columns.fence.push(ask.fence.as_u64() as i64);
-            columns.state.push(after.state.code().into());
+            columns.state.push(state.code().into());
             columns.ended_at.push(ending.at.micros());
             columns.status.push(ending.status.map(i32::from));
             columns.error.push(ending.error.as_deref().map(sendable));
-            columns.ttl.push(after.expires_at.micros());
-            columns
-                .answer
-                .push(kept_answer(ending).map(|answer| answer.to_vec()));
+            columns.ttl.push(good_for.micros());
+            columns.answer.push(kept_answer(ending));
         }
         columns
     }
 }
-
-/// What the ledger makes of a run at time 0 when it ends so. The statement takes its state, and adds the time to its expiry.
-fn after(ending: &KeyEnding) -> GuardRecord {
-    let finish = GuardStep::Finish {
-        fence: RUNNING.fence,
-        now: Time::from_micros(0),
-        settlement: ending.settlement,
-        ttl: ending.ttl,
-    };
-    step(&RUNNING, &finish).unwrap_or(RUNNING)
-}
-
-/// What the statement asks for: a run whose fence is shown. One that was marked as lost and did not run again counts too.
-const RUNNING: GuardRecord = GuardRecord {
-    state: GuardState::Running,
-    fingerprint: Fingerprint::from_bytes([0; 32]),
-    fence: Fence::NONE,
-    lease_until: Time::from_micros(0),
-    expires_at: Time::from_micros(0),
-    grace: Span::ZERO,
-};
 
 /// Settles those that still have their keys, in the order of their ids; says which, and when their answers expire.
 pub(super) async fn end(
@@ -120,31 +96,27 @@ pub(super) async fn end(
         (&given, Type::INT8),
         (&open, Type::INT2_ARRAY),
     ];
-    let found = taken.in_one_trip(&[(END, params)]).await?;
-    let ended = found.iter().flatten();
-    let ended = ended.map(|row| {
+    let found = taken.alone(END, params).await?;
+    let ended = found.iter().map(|row| {
         let id = KeyId::from_bytes(row.get::<_, Uuid>(0).0);
         (id, Time::from_micros(row.get(1)))
     });
     Ok(ended.collect())
 }
 
-/// A key's lock is held when its answer is written, so nobody else writes that.
+/// A key's lock is held when its answer is written, so nobody else writes that; and a run that has not ended has none yet.
 const END: &str = concat!(
     "WITH ended AS (
          UPDATE hapax.guard_key k SET state = x.state, ended_at = x.ended_at, status = x.status, error = x.error,
              expires_at = t.now + x.ttl
-         FROM unnest($1::uuid[], $3::int8[], $4::int2[], $5::int8[], $6::int4[], $7::text[], $8::int8[])
-             AS x (id, fence, state, ended_at, status, error, ttl), ",
+         FROM unnest($1::uuid[], $2::int2[], $3::int8[], $4::int2[], $5::int8[], $6::int4[], $7::text[], $8::int8[], $9::bytea[])
+             AS x (id, shard, fence, state, ended_at, status, error, ttl, answer), ",
     now!("$10"),
     " AS t (now)
          WHERE k.id = x.id AND k.fence = x.fence AND k.state = ANY ($11)
-         RETURNING k.id, k.expires_at
+         RETURNING k.id, k.expires_at, x.shard, x.answer
      ), kept AS (
-         INSERT INTO hapax.guard_answer (shard, id, answer)
-         SELECT x.shard, x.id, x.answer FROM unnest($1::uuid[], $2::int2[], $9::bytea[]) AS x (id, shard, answer)
-         WHERE x.answer IS NOT NULL AND x.id IN (SELECT id FROM ended)
-         ON CONFLICT (shard, id) DO UPDATE SET answer = excluded.answer
+         INSERT INTO hapax.guard_answer (shard, id, answer) SELECT shard, id, answer FROM ended WHERE answer IS NOT NULL
      )
      SELECT id, expires_at FROM ended"
 );

@@ -17,15 +17,32 @@ use crate::nouns::{KeyFilter, KeyRecord, Listed, PAGE_MAX, Page, PageFrom};
 /// Every key's id is smaller.
 const BEHIND_ALL: Uuid = Uuid([0xff; 16]);
 
-/// One page of the keys that `$walk` goes through, in this order, as far as they fit the filter as things stand now: a run may have been
+/// Keys that have not ended. Those that run and those of which nobody knows have an index each.
+macro_rules! open {
+    ($columns:literal, $walk:literal) => {
+        concat!(
+            "SELECT * FROM (SELECT ",
+            $columns,
+            " FROM hapax.guard_key WHERE state = 0 AND ",
+            $walk,
+            " UNION ALL SELECT ",
+            $columns,
+            " FROM hapax.guard_key WHERE state = 3 AND ",
+            $walk,
+            ") o"
+        )
+    };
+}
+
+/// One page of these keys, in this order, as far as they fit the filter as things stand now: a run may have been
 /// lost, and an answered key forgotten, without anybody having said so. What is NULL does not narrow.
 macro_rules! page {
-    ($walk:literal, $order:literal) => {
+    ($keys:expr, $order:literal) => {
         key_columns!(
             ", t.now",
             concat!(
-                "FROM (SELECT * FROM hapax.guard_key WHERE ",
-                $walk,
+                "FROM (",
+                $keys,
                 " ORDER BY id ",
                 $order,
                 " LIMIT 50000) k, ",
@@ -44,20 +61,22 @@ macro_rules! page {
     };
 }
 
-const OLDER: &str = page!("id < $1", "DESC");
-const NEWER: &str = page!("id > $1", "");
-/// Of those that have not ended, which have an index of their own.
-const OLDER_OPEN: &str = page!("id < $1 AND state IN (0, 3)", "DESC");
-const NEWER_OPEN: &str = page!("id > $1 AND state IN (0, 3)", "");
+const OLDER: &str = page!("SELECT * FROM hapax.guard_key WHERE id < $1", "DESC");
+const NEWER: &str = page!("SELECT * FROM hapax.guard_key WHERE id > $1", "");
+const OLDER_OPEN: &str = page!(open!("*", "id < $1"), "DESC");
+const NEWER_OPEN: &str = page!(open!("*", "id > $1"), "");
 /// The last key that a page has looked at, if it looked at as many as it may.
 const END_OF_LOOK: &str =
     "SELECT id FROM hapax.guard_key WHERE id < $1 ORDER BY id DESC OFFSET $2 - 1 LIMIT 1";
-const END_OF_LOOK_OPEN: &str = "SELECT id FROM hapax.guard_key WHERE id < $1 AND state IN (0, 3)
-     ORDER BY id DESC OFFSET $2 - 1 LIMIT 1";
+const END_OF_LOOK_OPEN: &str = concat!(
+    open!("id", "id < $1"),
+    " ORDER BY id DESC OFFSET $2 - 1 LIMIT 1"
+);
 /// The same towards newer ones.
 const END_OF_LOOK_NEWER: &str =
     "SELECT id FROM hapax.guard_key WHERE id > $1 ORDER BY id OFFSET $2 - 1 LIMIT 1";
-const END_OF_LOOK_NEWER_OPEN: &str = "SELECT id FROM hapax.guard_key WHERE id > $1 AND state IN (0, 3) ORDER BY id OFFSET $2 - 1 LIMIT 1";
+const END_OF_LOOK_NEWER_OPEN: &str =
+    concat!(open!("id", "id > $1"), " ORDER BY id OFFSET $2 - 1 LIMIT 1");
 
 /// A filter as parameters `$3` to `$8`, after the id to begin at and the number of rows.
 struct Wanted {

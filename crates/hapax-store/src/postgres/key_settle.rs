@@ -1,6 +1,7 @@
 //! What happens to guarded keys after their claim: extended and settled in groups, resolved by somebody, swept when they were lost.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
 
 use hapax_ledger::guard::{GuardRejected, LEASE_GRACE};
 use hapax_ledger::id::KeyId;
@@ -11,6 +12,7 @@ use tokio_postgres::types::Type;
 use super::batch::{Job, TooMuch, Work};
 use super::key::{Answers, KeyColumns, KeyRow, key_columns, to_key};
 use super::key_end;
+use super::keys::ALONE_FOR;
 use super::moment::{LeaseClock, moment, now};
 use super::pool::{Param, Pool, Taken};
 use super::wire::Uuid;
@@ -45,6 +47,7 @@ impl Work for KeySettles {
     /// Without it nobody knows what became of a run.
     const TOO_MUCH: TooMuch = TooMuch::Waits;
     const ASKS: &'static str = "settlements of keys";
+    const ALONE_FOR: Option<Duration> = Some(ALONE_FOR);
 
     fn bytes(ask: &KeyAsk) -> usize {
         let answer = match &ask.word {
@@ -206,11 +209,11 @@ const LOCK_OVERDUE: &str = key_columns!(
         " - $2 ORDER BY k.lease_until LIMIT $3 FOR UPDATE OF k SKIP LOCKED"
     )
 );
-/// The earliest of them, if there is one. Without a lock: mostly there is none.
+/// One of them, if there is one. Without a lock: mostly there is none.
 const ANY_OVERDUE: &str = concat!(
     "SELECT 1 FROM hapax.guard_key k WHERE k.state = 0 AND k.lease_until <= ",
     now!("$1"),
-    " - $2 ORDER BY k.lease_until LIMIT $3"
+    " - $2 LIMIT $3"
 );
 
 /// Marks runs that were lost; names them.

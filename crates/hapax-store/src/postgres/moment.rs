@@ -65,10 +65,13 @@ pub(super) fn to_moment(rows: &[Row]) -> Result<Moment, StoreError> {
         now: Time::from_micros(row.get(0)),
         epoch: row.get::<_, i32>(1) as u32,
     });
-    moment.ok_or_else(|| {
-        StoreError::new(
-            StoreErrorKind::Corrupt,
-            "the store's own row cannot be read",
-        )
-    })
+    moment.ok_or_else(no_row)
+}
+
+/// There always is one.
+pub(super) fn no_row() -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Corrupt,
+        "the store's own row cannot be read",
+    )
 }

@@ -67,7 +67,7 @@ pub(super) async fn open(options: &Options) -> Result<Opened, StoreError> {
     let writers = new_pool(WRITERS + PUBLISHERS, Statements::Kept);
     let effects = new_pool(EFFECTS, Statements::Kept);
     let deciders = new_pool(DECIDERS, Statements::Kept);
-    let keys = new_pool(keys::CONNECTIONS, Statements::Kept);
+    let keys = new_pool(keys::CONNECTIONS, Statements::Planned);
     let readers = new_pool(READERS, Statements::Anew);
     let migrated = migrate::migrate(&readers, options.new_store_id).await?;
     let line = Line {

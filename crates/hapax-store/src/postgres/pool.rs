@@ -1,7 +1,7 @@
 //! Connections to the server: a few, kept open, each driven by a task of ours.
 //!
-//! Our own rules for giving back: a connection on which anything failed is closed, never reused. Nothing is remembered in a session: no `SET`, no session lock, and statements only
-//! where nobody is in between (see [`super::kept`]), so that a transaction pooler may stand there.
+//! Our own rules for giving back: a connection on which anything failed is closed, never reused. Nothing is remembered in a session: no session lock, and statements and
+//! settings only where nobody is in between (see [`super::kept`]), so that a transaction pooler may stand there.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,21 +35,38 @@ const TCP_WAIT: Duration = Duration::from_secs(15);
 /// Every transaction says what it needs, since a pooler may hand it any session. The limits let locks go when a node stops in
 /// the middle, for whatever reason. All that our transactions do is look up a few rows by their keys: read as a whole, a table
 /// is at best as fast while it is small, and slow when the planner's idea of its size is an old one.
+macro_rules! settings {
+    ($set:literal, $plans:literal) => {
+        concat!(
+            $set,
+            " lock_timeout = '5s'; ",
+            $set,
+            " statement_timeout = '10s'; ",
+            $set,
+            " idle_in_transaction_session_timeout = '10s'; ",
+            $set,
+            " enable_seqscan = off; ",
+            $set,
+            " enable_bitmapscan = off; ",
+            $set,
+            " enable_hashjoin = off; ",
+            $set,
+            " enable_mergejoin = off; ",
+            $set,
+            " max_parallel_workers_per_gather = 0; ",
+            $set,
+            " jit = off; ",
+            $set,
+            " plan_cache_mode = ",
+            $plans
+        )
+    };
+}
 macro_rules! begin {
     ($plans:literal) => {
         concat!(
-            "BEGIN ISOLATION LEVEL READ COMMITTED;
-             SET LOCAL lock_timeout = '5s';
-             SET LOCAL statement_timeout = '10s';
-             SET LOCAL idle_in_transaction_session_timeout = '10s';
-             SET LOCAL enable_seqscan = off;
-             SET LOCAL enable_bitmapscan = off;
-             SET LOCAL enable_hashjoin = off;
-             SET LOCAL enable_mergejoin = off;
-             SET LOCAL max_parallel_workers_per_gather = 0;
-             SET LOCAL jit = off;
-             SET LOCAL plan_cache_mode = ",
-            $plans
+            "BEGIN ISOLATION LEVEL READ COMMITTED; ",
+            settings!("SET LOCAL", $plans)
         )
     };
 }
@@ -58,6 +75,9 @@ const BEGIN: &str = begin!("force_custom_plan");
 /// A kept statement is planned once. For those that only insert, and those that look up rows by whole keys from a list of which the
 /// planner knows nothing: there is but one way to do that.
 const BEGIN_PLANNED: &str = begin!("force_generic_plan");
+/// The same for a whole session that is ours alone, so that a statement can be its own transaction. Should somebody be in between all the
+/// same, it is only slower until that shows.
+const SESSION_PLANNED: &str = settings!("SET", "force_generic_plan");
 /// From here on statements of an open transaction are planned for every use.
 const PLAN_ANEW: &str = "SET LOCAL plan_cache_mode = force_custom_plan";
 /// The same for reading: what was committed when its first statement began, and nothing that came later.
@@ -199,11 +219,18 @@ impl Shared {
         if self.keeps_statements() {
             session.keep_statements().await;
         }
+        if self.statements == Statements::Planned && session.kept.is_some() {
+            let told = session.client.batch_execute(SESSION_PLANNED);
+            let told = timeout(STATEMENT_WAIT, told).await;
+            told.map_err(|_| unavailable("the database did not answer in time"))?
+                .map_err(|error| nothing_written(&error))?;
+            session.planned = true;
+        }
         Ok(session)
     }
 
     fn keeps_statements(&self) -> bool {
-        self.statements == Statements::Kept && !self.shared_with_others.load(Ordering::Relaxed)
+        self.statements != Statements::Anew && !self.shared_with_others.load(Ordering::Relaxed)
     }
 
     /// A session that was given back, if it can be used again.
@@ -363,12 +390,28 @@ impl Taken {
         Ok(found)
     }
 
+    /// Runs a statement that is planned once and a transaction by itself.
+    pub(super) async fn alone(
+        self,
+        sql: &'static str,
+        params: Vec<Param<'_>>,
+    ) -> Result<Vec<Row>, StoreError> {
+        if self.session.planned {
+            return self.query_and_commit(sql, &params).await;
+        }
+        let found = self.in_one_trip(&[(sql, params)]).await?;
+        Ok(found.into_iter().flatten().collect())
+    }
+
     /// Reads with one statement that is planned once, in one round trip.
     pub(super) async fn read_planned(
         &self,
         sql: &'static str,
         params: &[Param<'_>],
     ) -> Result<Vec<Row>, StoreError> {
+        if self.session.planned {
+            return self.query(sql, params).await;
+        }
         let begun = self.session.client.batch_execute(BEGIN_PLANNED);
         let ended = self.session.client.batch_execute("COMMIT");
         let whole = async { tokio::try_join!(biased; begun, self.run(sql, params), ended) };

@@ -360,9 +360,10 @@ CREATE TABLE hapax.guard_key (
 );
 -- For lists, the reaper, and whoever has an id: it grows at its right edge only.
 CREATE INDEX guard_key_by_id ON hapax.guard_key (id);
--- For lists of what is running or unknown, and for the sweep of what was lost: few, whatever has been answered.
-CREATE INDEX guard_key_open ON hapax.guard_key (id) WHERE state IN (0, 3);
-CREATE INDEX guard_key_running ON hapax.guard_key (lease_until) WHERE state = 0;
+-- For lists of what is running or unknown, and for the sweep of what was lost: few, whatever has been answered. One each, so that a run that
+-- ends well touches one of them only.
+CREATE INDEX guard_key_running ON hapax.guard_key (id) WHERE state = 0;
+CREATE INDEX guard_key_unknown ON hapax.guard_key (id) WHERE state = 3;
 
 -- What a retry is answered with, sealed by the guard. Apart, so that lists stay narrow; found by id, so that it grows at its end.
 CREATE TABLE hapax.guard_answer (

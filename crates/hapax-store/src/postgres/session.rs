@@ -26,6 +26,8 @@ pub(super) struct Session {
     pub(super) client: Client,
     /// `None`: every statement is sent anew.
     pub(super) kept: Option<Kept>,
+    /// Are its statements planned once, without being told in each transaction?
+    pub(super) planned: bool,
     /// The process of the server that serves it.
     serving: i32,
     pub(super) notices: Notices,
@@ -53,6 +55,7 @@ impl Session {
         let mut session = Session {
             client,
             kept: None,
+            planned: false,
             serving: 0,
             notices: notices.clone(),
             driver: tokio::spawn(drive(connection, notices)),

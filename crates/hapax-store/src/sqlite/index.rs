@@ -9,7 +9,7 @@
 use std::error::Error;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use fjall::config::PartitioningPolicy;
@@ -86,6 +86,8 @@ pub(super) struct KeyIndex {
     path: PathBuf,
     open: Arc<RwLock<Option<Open>>>,
     failed: Arc<AtomicBool>,
+    /// How often keys were put into it, or it was made anew.
+    puts: Arc<AtomicU64>,
 }
 
 /// The index's files, locked for this process as long as the value lives.
@@ -104,6 +106,7 @@ impl KeyIndex {
             path: path.to_owned(),
             open: Arc::new(RwLock::new(Some(open))),
             failed: Arc::new(AtomicBool::new(false)),
+            puts: Arc::new(AtomicU64::new(0)),
         })
     }
 
@@ -113,6 +116,7 @@ impl KeyIndex {
         *open = None;
         discard(&self.path)?;
         *open = Some(Open::existing(&self.path).map_err(index_error)?);
+        self.puts.fetch_add(1, Ordering::Release);
         Ok(())
     }
 
@@ -127,6 +131,7 @@ impl KeyIndex {
             // First of all, since it holds the folder's lock.
             *open = None;
             *open = Some(Open::or_empty(&self.path)?);
+            self.puts.fetch_add(1, Ordering::Release);
         }
         match stamp {
             Some(stamp) if self.stamp()? != Some(stamp) => self.set_stamp(stamp)?,
@@ -188,6 +193,11 @@ impl KeyIndex {
         })
     }
 
+    /// How often keys were put into it so far. Who asks for a key after this finds what was put before.
+    pub(super) fn puts(&self) -> u64 {
+        self.puts.load(Ordering::Acquire)
+    }
+
     /// The row that held this key when it was last written; to be confirmed.
     pub(super) fn get(&self, key: KeyHash) -> Result<Option<i64>, StoreError> {
         let row = self.with(|open| open.keys.get(key.bytes()))?;
@@ -231,7 +241,9 @@ impl KeyIndex {
             }
             batch.insert(&open.meta, WATERMARK, mark);
             batch.commit()
-        })
+        })?;
+        self.puts.fetch_add(1, Ordering::Release);
+        Ok(())
     }
 
     /// Forgets keys whose rows are gone, unless another row has taken the key since, and the deliveries of such events.

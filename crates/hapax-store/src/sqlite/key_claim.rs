@@ -7,10 +7,17 @@ use crate::error::StoreError;
 use crate::guarded::{Guarded, Ruling, rule};
 use crate::nouns::{KeyClaim, KeyClaimed};
 
-/// A request arrives with a key.
-pub(super) fn claim(tx: &mut Tx<'_>, claim: &KeyClaim) -> Result<KeyClaimed, StoreError> {
+/// A request arrives with a key. The index may have been asked for it after so many puts, and did not have it.
+pub(super) fn claim(
+    tx: &mut Tx<'_>,
+    claim: &KeyClaim,
+    absent_after: Option<u64>,
+) -> Result<KeyClaimed, StoreError> {
     let epoch = tx.group.epoch();
-    let known = match tx.group.find(tx.index, claim.key_hash)? {
+    let found = tx
+        .group
+        .find_guarded(tx.index, claim.key_hash, absent_after)?;
+    let known = match found {
         Some(row) => confirmed(tx.db, row, claim)?,
         None => None,
     };
@@ -18,7 +25,7 @@ pub(super) fn claim(tx: &mut Tx<'_>, claim: &KeyClaim) -> Result<KeyClaimed, Sto
         let row = tx.group.give_key_row()?;
         let new = Guarded::first(key::key_id(claim.at, row), claim, tx.now, epoch);
         key::insert(tx.db, &new, claim.key_hash)?;
-        tx.group.take(claim.key_hash, row);
+        tx.group.take_guarded(claim.key_hash, row);
         return Ok(new.begun(false));
     };
     let id = known.shown.id;

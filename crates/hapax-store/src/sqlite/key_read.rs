@@ -28,7 +28,7 @@ pub(super) fn keys(
     walk(db, filter, from, limit, now)
 }
 
-/// Are only keys wanted that have not ended? They are few, and have an index.
+/// Are only keys wanted that have not ended? They are few, and have indexes.
 fn only_open(filter: &KeyFilter) -> bool {
     matches!(
         filter.state,
@@ -38,11 +38,17 @@ fn only_open(filter: &KeyFilter) -> bool {
 
 fn statement(filter: &KeyFilter, way: Way) -> &'static str {
     match (only_open(filter), way) {
-        (true, Way::Older) => key_columns!(
-            "INDEXED BY guard_key_open WHERE (k.state = 0 OR k.state = 3) AND k.seq < ?1 ORDER BY k.seq DESC LIMIT ?2"
+        (true, Way::Older) => concat!(
+            key_columns!("INDEXED BY guard_key_running WHERE k.state = 0 AND k.seq < ?1"),
+            " UNION ALL ",
+            key_columns!("INDEXED BY guard_key_unknown WHERE k.state = 3 AND k.seq < ?1"),
+            " ORDER BY 1 DESC LIMIT ?2"
         ),
-        (true, Way::Newer) => key_columns!(
-            "INDEXED BY guard_key_open WHERE (k.state = 0 OR k.state = 3) AND k.seq > ?1 ORDER BY k.seq LIMIT ?2"
+        (true, Way::Newer) => concat!(
+            key_columns!("INDEXED BY guard_key_running WHERE k.state = 0 AND k.seq > ?1"),
+            " UNION ALL ",
+            key_columns!("INDEXED BY guard_key_unknown WHERE k.state = 3 AND k.seq > ?1"),
+            " ORDER BY 1 LIMIT ?2"
         ),
         (false, Way::Older) => key_columns!("WHERE k.seq < ?1 ORDER BY k.seq DESC LIMIT ?2"),
         (false, Way::Newer) => key_columns!("WHERE k.seq > ?1 ORDER BY k.seq LIMIT ?2"),

@@ -10,7 +10,7 @@ use super::key::{self, KeyRow, key_columns};
 use super::sql_error;
 use super::writer::Tx;
 use crate::error::StoreError;
-use crate::guarded::Guarded;
+use crate::guarded::{Guarded, ended, kept_answer};
 use crate::nouns::{Authority, Changed, KEYS_PER_STEP_MAX, KeyEnding, KeyResolution};
 
 /// The run needs longer.
@@ -37,6 +37,10 @@ pub(super) fn settle(
     fence: Fence,
     ending: &KeyEnding,
 ) -> Result<Result<Time, GuardRejected>, StoreError> {
+    // Nearly every run still has its key, and then its row need not be read.
+    if let Some(expires_at) = end(tx, id, fence, ending)? {
+        return Ok(Ok(expires_at));
+    }
     let Some(mut key) = key::of_id(tx.db, id)? else {
         return Ok(Err(GuardRejected::StaleFence));
     };
@@ -49,6 +53,49 @@ pub(super) fn settle(
     }
     key::update(tx.db, &key)?;
     Ok(Ok(key.record.expires_at))
+}
+
+/// Settles a run that still has its key, by its fence; says when its answer expires. `None` if it has not: what is said to it is the
+/// ledger's to decide.
+fn end(
+    tx: &Tx<'_>,
+    id: KeyId,
+    fence: Fence,
+    ending: &KeyEnding,
+) -> Result<Option<Time>, StoreError> {
+    let Ok((state, good_for)) = ended(ending) else {
+        return Ok(None);
+    };
+    let expires_at = tx.now + good_for;
+    // A row number alone does not make an id: the time has to be the row's too.
+    let first_at = id.0.millis() as i64 * 1_000;
+    let changed = tx
+        .db
+        .prepare_cached(
+            "UPDATE guard_key SET state = ?5, expires_at = ?6, ended_at = ?7, status = ?8, error = ?9
+             WHERE seq = ?1 AND first_at BETWEEN ?2 AND ?3 AND fence = ?4 AND (state = 0 OR state = 3)",
+        )
+        .and_then(|mut update| {
+            update.execute(params![
+                key::row_of(id),
+                first_at,
+                first_at + 999,
+                fence.as_u64() as i64,
+                state.code(),
+                expires_at.micros(),
+                ending.at.micros(),
+                ending.status,
+                ending.error,
+            ])
+        })
+        .map_err(sql_error)?;
+    if changed == 0 {
+        return Ok(None);
+    }
+    if let Some(answer) = kept_answer(ending) {
+        key::keep_answer(tx.db, key::row_of(id), answer)?;
+    }
+    Ok(Some(expires_at))
 }
 
 /// Somebody found out what became of it.

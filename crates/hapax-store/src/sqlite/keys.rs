@@ -21,8 +21,9 @@ use crate::nouns::{
 impl Keys for SqliteStore {
     async fn claim_key(&self, claim: KeyClaim) -> Result<KeyClaimed, StoreError> {
         // Most keys are new, and the index alone says so of nearly all of them.
-        let claim = match self.index.get(claim.key_hash)? {
-            None => claim,
+        let puts = self.index.puts();
+        let (claim, absent_after) = match self.index.get(claim.key_hash)? {
+            None => (claim, Some(puts)),
             Some(_) => {
                 let (index, clock) = (self.index.clone(), self.clock.clone());
                 let looked = self.key_readers.run(move |db| {
@@ -31,13 +32,13 @@ impl Keys for SqliteStore {
                 });
                 match looked.await? {
                     (Some(said), _) => return Ok(said),
-                    (None, claim) => claim,
+                    (None, claim) => (claim, None),
                 }
             }
         };
         self.writer
             .write(Whose::Caller, Space::Takes, 0, move |tx| {
-                key_claim::claim(tx, &claim)
+                key_claim::claim(tx, &claim, absent_after)
             })
             .await
     }

@@ -41,6 +41,8 @@ struct Waiting<J> {
     calls: VecDeque<(usize, J)>,
     chores: VecDeque<(Place, usize, J)>,
     closed: bool,
+    /// Does the writer wait for a job? Waking it is a system call, even if it is awake.
+    idle: bool,
 }
 
 /// Does a chore stand in a place that is free again once it is taken?
@@ -62,6 +64,7 @@ impl<J> Queue<J> {
                 calls: VecDeque::new(),
                 chores: VecDeque::new(),
                 closed: false,
+                idle: false,
             }),
             some: Condvar::new(),
             places: Semaphore::new(CHORES_MAX),
@@ -115,8 +118,11 @@ impl<J> Queue<J> {
             return Err(closed());
         }
         put(&mut waiting)?;
+        let idle = std::mem::take(&mut waiting.idle);
         drop(waiting);
-        self.some.notify_one();
+        if idle {
+            self.some.notify_one();
+        }
         Ok(())
     }
 
@@ -127,11 +133,13 @@ impl<J> Queue<J> {
             if waiting.closed {
                 return false;
             }
+            waiting.idle = true;
             waiting = self
                 .some
                 .wait(waiting)
                 .unwrap_or_else(PoisonError::into_inner);
         }
+        waiting.idle = false;
         *bytes = 0;
         // Chores have their share of a group however many calls there are, and however large: what is accepted has to be carried out,
         // too.

@@ -281,9 +281,10 @@ CREATE TABLE guard_key (
     grace       INTEGER NOT NULL
 ) STRICT;
 
--- For lists of what is running or unknown, and for the sweep of what was lost: few, whatever has been answered.
-CREATE INDEX guard_key_open ON guard_key (seq) WHERE (state = 0 OR state = 3);
-CREATE INDEX guard_key_running ON guard_key (lease_until) WHERE state = 0;
+-- For lists of what is running or unknown, and for the sweep of what was lost: few, whatever has been answered. One each, so that a run that
+-- ends well touches one of them only.
+CREATE INDEX guard_key_running ON guard_key (seq) WHERE state = 0;
+CREATE INDEX guard_key_unknown ON guard_key (seq) WHERE state = 3;
 
 -- What a retry is answered with, sealed by the guard. Apart, so that lists stay narrow and reaping frees whole pages.
 CREATE TABLE guard_answer (

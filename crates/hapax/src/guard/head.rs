@@ -1,7 +1,7 @@
 //! Heads of requests and answers on their way through: what is about one connection stays behind, and what is told of the caller.
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT, FORWARDED, HOST,
@@ -47,12 +47,17 @@ const END_TO_END: [HeaderName; 6] = [
 const INTRODUCTION_HEADERS: usize = 5;
 
 /// Who is at the other end of a connection, as every request over it tells the upstream.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Peer {
+#[derive(Clone, Debug)]
+pub struct Peer(Arc<Known>);
+
+#[derive(Debug)]
+struct Known {
     address: HeaderValue,
     scheme: HeaderValue,
-    /// The beginning of its element in `Forwarded`.
-    forwarded: Arc<str>,
+    /// Its element in `Forwarded` without a host.
+    forwarded: HeaderValue,
+    /// The first host that was asked for over the connection, and the element with it. Hardly anybody asks for another.
+    first: OnceLock<(HeaderValue, HeaderValue)>,
 }
 
 impl Peer {
@@ -67,11 +72,36 @@ impl Peer {
             IpAddr::V4(address) => address.to_string(),
             IpAddr::V6(address) => format!("\"[{address}]\""),
         };
-        Peer {
-            address: HeaderValue::try_from(address.to_string()).expect("an address is ASCII"),
+        let value = |text: String| HeaderValue::try_from(text).expect("an address is ASCII");
+        Peer(Arc::new(Known {
+            address: value(address.to_string()),
             scheme: HeaderValue::from_static(scheme),
-            forwarded: format!("for={node};proto={scheme}").into(),
+            forwarded: value(format!("for={node};proto={scheme}")),
+            first: OnceLock::new(),
+        }))
+    }
+
+    /// Its element in `Forwarded`, for this host.
+    fn element(&self, host: Option<&HeaderValue>) -> HeaderValue {
+        let Some(host) = host else {
+            return self.0.forwarded.clone();
+        };
+        let (first, element) = self
+            .0
+            .first
+            .get_or_init(|| (host.clone(), self.about(host)));
+        match first == host {
+            true => element.clone(),
+            false => self.about(host),
         }
+    }
+
+    fn about(&self, host: &HeaderValue) -> HeaderValue {
+        let own = &self.0.forwarded;
+        let text = own.to_str().ok().zip(quotable(host));
+        let text = text.map(|(own, host)| format!("{own};host=\"{host}\""));
+        let element = text.and_then(|text| HeaderValue::try_from(text).ok());
+        element.unwrap_or_else(|| own.clone())
     }
 }
 
@@ -136,24 +166,16 @@ pub fn host_of(uri: &Uri, headers: &HeaderMap) -> Option<HeaderValue> {
 /// Tells the upstream who calls, over what, and under which name.
 pub fn introduce(headers: &mut HeaderMap, peer: &Peer, host: Option<&HeaderValue>, rule: HostRule) {
     headers.reserve(INTRODUCTION_HEADERS);
-    append(headers, FORWARDED_FOR, peer.address.clone());
+    append(headers, FORWARDED_FOR, peer.0.address.clone());
     headers
         .entry(FORWARDED_PROTO)
-        .or_insert_with(|| peer.scheme.clone());
+        .or_insert_with(|| peer.0.scheme.clone());
     if let Some(host) = host {
         headers
             .entry(FORWARDED_HOST)
             .or_insert_with(|| host.clone());
     }
-    let element = match host.and_then(quotable) {
-        Some(host) => HeaderValue::try_from(format!("{};host=\"{host}\"", peer.forwarded)),
-        None => HeaderValue::from_str(&peer.forwarded),
-    };
-    append(
-        headers,
-        FORWARDED,
-        element.expect("what is quotable is ASCII"),
-    );
+    append(headers, FORWARDED, peer.element(host));
     append(headers, VIA, HeaderValue::from_static("1.1 hapax"));
     match (rule, host) {
         (HostRule::Keep, Some(host)) => headers.insert(HOST, host.clone()),

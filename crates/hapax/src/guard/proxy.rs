@@ -30,7 +30,10 @@ pub type ProxyBody = Either<Flowing<Incoming>, Full<Bytes>>;
 
 /// Passes requests to one guard's upstream.
 #[derive(Clone)]
-pub struct Proxy {
+pub struct Proxy(Arc<Way>);
+
+/// What all clones share: there is one for each request.
+struct Way {
     config: Arc<GuardConfig>,
     upstreams: Upstreams,
     tunnels: Tunnels,
@@ -39,14 +42,16 @@ pub struct Proxy {
 impl Proxy {
     /// A proxy to the upstream of a guard.
     pub fn new(config: Arc<GuardConfig>, upstreams: Upstreams, tunnels: Tunnels) -> Proxy {
-        Proxy {
+        Proxy(Arc::new(Way {
             config,
             upstreams,
             tunnels,
-        }
+        }))
     }
+}
 
-    async fn pass<B>(self, mut request: Request<B>) -> Response<ProxyBody>
+impl Way {
+    async fn pass<B>(&self, mut request: Request<B>) -> Response<ProxyBody>
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
@@ -127,8 +132,8 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let passing = self.clone().pass(request);
-        Box::pin(async move { Ok(passing.await) })
+        let way = self.0.clone();
+        Box::pin(async move { Ok(way.pass(request).await) })
     }
 }
 

@@ -34,8 +34,6 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 const IDLE_MAX: usize = 1_024;
 /// How large the head of an answer may be, give or take one read.
 const HEAD_BYTES_MAX: usize = 256 * 1024;
-/// How many headers an answer may have.
-const HEADERS_MAX: usize = 256;
 
 /// A request's body on its way out.
 pub type Outgoing = UnsyncBoxBody<Bytes, BoxError>;
@@ -178,7 +176,7 @@ fn pool(connector: Connector) -> Client<Connector, Moving> {
         .pool_idle_timeout(IDLE_TIMEOUT)
         .pool_max_idle_per_host(IDLE_MAX)
         .http1_max_buf_size(HEAD_BYTES_MAX)
-        .http1_max_headers(HEADERS_MAX)
+        // An answer may have 100 headers, which is the parser's own limit: places for more would be allocated for each answer.
         .build(connector)
 }
 
