@@ -90,7 +90,7 @@ pub fn audit(looker: &Looker, wanted: &Wanted, list: &Value, told: Option<&Told>
             (empty("Nothing was decided yet", &html! { "Retries, replays, resolutions, tokens and endpoints that somebody changes are recorded here." }))
         }
         @else { div class="scroll" tabindex="0" { table {
-            (heads(&["#No.", "At", "Who", "What", "About", "Why", "Detail"]))
+            (heads(&["#No.", "At", "Who", "What", "About", "Why"]))
             tbody { @for record in rows { tr {
                 td class="num" { (record.number("seq")) }
                 td { (time(looker, record.text("at"))) }
@@ -102,10 +102,10 @@ pub fn audit(looker: &Looker, wanted: &Wanted, list: &Value, told: Option<&Told>
                     }
                     @else { (copyable(record.text("subject"))) }
                 }
-                td { (record.text("reason")) }
-                td {
+                td class="wraps" {
+                    (record.text("reason"))
                     details {
-                        summary { "show" }
+                        summary { "Detail" }
                         pre tabindex="0" {
                             (record.text("detail")) "\n\nhash " (record.text("hash")) "\nafter " (record.text("previous"))
                         }

@@ -269,8 +269,8 @@ fn limits(written: &Written) -> Markup {
     };
     html! {
         div class="fields" { div class="row" {
-            (number("concurrency", "Requests at a time", &written.concurrency, "Empty: as many as the server gives each endpoint."))
-            (number("timeout", "Seconds to answer", &written.timeout, "Empty: as many as the server waits for each endpoint."))
+            (number("concurrency", "Requests at a time", &written.concurrency, "Empty: the default."))
+            (number("timeout", "Seconds to answer", &written.timeout, "Empty: the default."))
         } }
     }
 }

@@ -111,7 +111,7 @@ pub fn effects(looker: &Looker, wanted: &Wanted, list: &Value) -> Markup {
         @else { div class="scroll" tabindex="0" { table {
             (heads(&["Effect", "State", "Key", "#Attempts", "Last", "Next try"]))
             tbody { @for effect in rows { tr {
-                td { a href={ "/events/" (effect.text("eventId")) "#" (effect.text("id")) } { (effect.text("name")) } }
+                td class="wraps" { a href={ "/events/" (effect.text("eventId")) "#" (effect.text("id")) } { (effect.text("name")) } }
                 td { (badge(effect.text("state"))) span class="sub" { (effect.text("repeat")) } }
                 td { (copyable(effect.text("key"))) }
                 td class="num" { (effect.number("attemptCount")) }
