@@ -3,7 +3,7 @@
 //! - [`serve`]: start and stop; [`setup`]: the parts of a server, and a changed config
 //! - [`listen`]: our own accept loop, with limits on heads, bodies and connections
 //! - [`intake`]: `/in/{source}`, one bare service in front of the router
-//! - [`api`]: what stands under `/api/v1`
+//! - [`api`]: what stands under `/api/v1`; messages that are published go past its router too ([`api::outbox::publishing`])
 //! - [`pages`]: the web pages
 //! - [`auth`]: who may ask
 //! - [`answer`]: answers and problems; [`gateway`]: what a guard says itself

@@ -1,7 +1,7 @@
 //! `POST /api/v1/app/{app_id}/msg` past the router.
 //!
-//! What an application publishes comes as often as what a provider sends, and the router's layers cost about as much as all the rest of
-//! the work on it. The same functions check and answer it as behind the router; whatever is not plain is left to the router.
+//! What an application publishes comes as often as what a provider sends, and like that it is spared the router's layers. The same
+//! functions check and answer it as behind the router; whatever is not plain is left to the router.
 
 use axum::BoxError;
 use http::request::Parts;
