@@ -1,7 +1,8 @@
 //! The batcher: whatever waits while earlier groups are in flight goes into the next one.
 //!
-//! A few lanes take turns at one queue. A lane takes all that waits, up to a limit, and carries it through its commit. Each ask is
-//! answered after the commit that holds its own rows, and by nothing else (A6).
+//! A few lanes take turns at one queue. A lane takes all that waits, up to a limit, and carries it through its commit. While another is on
+//! its way, few asks wait for company: a group has costs of its own beside those of its asks. Each ask is answered after the commit that
+//! holds its own rows, and by nothing else (A6).
 //!
 //! A lane that cannot reach the server says so to whoever it took, and then tries again after growing pauses. While no lane can
 //! reach it, asks are refused at once instead of waiting for a server that may not come back (promise 6).
@@ -10,9 +11,9 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Mutex, MutexGuard, mpsc, oneshot, watch};
+use tokio::sync::{Mutex, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::sleep;
 
 use super::fault::{unavailable, unknown};
 use super::pool::{Pool, Taken};
@@ -24,6 +25,10 @@ const QUEUE_MAX: usize = 4_096;
 const GROUP_MAX: usize = 256;
 /// Bytes in one group; the last ask may go over.
 const GROUP_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// So many asks are worth a group of their own while another is on its way.
+const WORTH: usize = 64;
+/// So long fewer wait for company: many times what a commit takes, if it waits for nobody.
+const WORTH_WAIT: Duration = Duration::from_millis(20);
 /// The first pause after the server could not be reached.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 /// The longest pause: work goes on at most so long after the server is back.
@@ -39,10 +44,6 @@ pub(super) trait Work: Send + Sync + Sized + 'static {
     const TOO_MUCH: TooMuch;
     /// What asks are called in the log.
     const ASKS: &'static str;
-
-    /// How long the lanes leave each group alone before the next one follows. One group at a time makes fewer and larger ones; one that
-    /// takes longer waits for something, and the others need not wait with it. `None`: they follow at once.
-    const ALONE_FOR: Option<Duration> = None;
 
     /// About how many bytes an ask sends to the server.
     fn bytes(ask: &Self::Ask) -> usize;
@@ -97,6 +98,7 @@ impl<W: Work> Batcher<W> {
         let queue = Arc::new(Mutex::new(queue));
         let work = Arc::new(work);
         let up = watch::Sender::new(lanes);
+        let under_way = watch::Sender::new(0);
         let mut running = JoinSet::new();
         for _ in 0..lanes {
             let lane = Lane {
@@ -104,6 +106,7 @@ impl<W: Work> Batcher<W> {
                 pool: pool.clone(),
                 work: work.clone(),
                 up: up.clone(),
+                under_way: under_way.clone(),
             };
             running.spawn(lane.run());
         }
@@ -159,19 +162,61 @@ struct Lane<W: Work> {
     work: Arc<W>,
     /// How many lanes can reach the server, as far as they know.
     up: watch::Sender<usize>,
+    /// Groups on their way.
+    under_way: watch::Sender<usize>,
+}
+
+/// Asks that share a commit.
+struct Group<W: Work> {
+    jobs: Vec<Job<W>>,
+    bytes: usize,
+    on_its_way: OnItsWay,
+}
+
+/// Counts a group until it has ended, however it does.
+struct OnItsWay(watch::Sender<usize>);
+
+impl Drop for OnItsWay {
+    fn drop(&mut self) {
+        self.0.send_modify(|groups| *groups -= 1);
+    }
+}
+
+impl<W: Work> Group<W> {
+    fn push(&mut self, job: Job<W>) {
+        self.bytes += W::bytes(&job.ask);
+        self.jobs.push(job);
+    }
+
+    /// Takes what waits, as far as there is room.
+    fn fill(&mut self, queue: &mut Waiting<W>) {
+        while self.jobs.len() < GROUP_MAX && self.bytes < GROUP_BYTES_MAX {
+            let Ok(next) = queue.try_recv() else { break };
+            self.push(next);
+        }
+    }
+
+    /// Is it worth a commit of its own while another is on its way?
+    fn is_worth_it(&self) -> bool {
+        self.jobs.len() >= WORTH || self.bytes >= GROUP_BYTES_MAX
+    }
 }
 
 impl<W: Work> Lane<W> {
     async fn run(self) {
         let mut pause = PAUSE_MIN;
-        while let Some((jobs, queue)) = self.next_group().await {
+        while let Some(Group {
+            jobs, on_its_way, ..
+        }) = self.next_group().await
+        {
             match self.pool.take().await {
                 Ok(taken) => {
                     pause = PAUSE_MIN;
-                    self.carry(taken, jobs, queue).await;
+                    self.work.step(taken, jobs).await;
+                    drop(on_its_way);
                 }
                 Err(error) => {
-                    drop(queue);
+                    drop(on_its_way);
                     tracing::warn!(%error, refused = jobs.len(), asks = W::ASKS, "cannot reach the database; trying again");
                     Job::refuse(jobs, &error);
                     self.sit_out(pause).await;
@@ -181,44 +226,56 @@ impl<W: Work> Lane<W> {
         }
     }
 
-    /// Carries a group through, and lets the other lanes at the queue.
-    async fn carry(&self, taken: Taken, jobs: Vec<Job<W>>, queue: MutexGuard<'_, Waiting<W>>) {
-        let mut step = pin!(self.work.step(taken, jobs));
-        if let Some(alone_for) = W::ALONE_FOR
-            && timeout(alone_for, &mut step).await.is_ok()
-        {
-            return;
+    /// What waits, and what joins it while it waits for company.
+    async fn next_group(&self) -> Option<Group<W>> {
+        let mut queue = self.queue.lock().await;
+        let mut others = self.under_way.subscribe();
+        let mut group = self.waiting(&mut queue).await?;
+        let mut patience = pin!(sleep(WORTH_WAIT));
+        while !group.is_worth_it() && *others.borrow_and_update() > 1 {
+            tokio::select! {
+                biased;
+                () = &mut patience => break,
+                // It cannot be closed: we hold one end of it.
+                _ = others.changed() => {}
+                next = queue.recv() => match next {
+                    Some(next) => {
+                        group.push(next);
+                        group.fill(&mut queue);
+                    }
+                    None => break,
+                },
+            }
         }
-        drop(queue);
-        step.await;
+        Some(group)
     }
 
-    /// What waits, and the queue that it was taken from.
-    async fn next_group(&self) -> Option<(Vec<Job<W>>, MutexGuard<'_, Waiting<W>>)> {
-        let mut queue = self.queue.lock().await;
+    /// What waits now, or comes next. Whoever gives up waiting for it leaves it in the queue.
+    async fn waiting(&self, queue: &mut Waiting<W>) -> Option<Group<W>> {
         let first = queue.recv().await?;
-        let mut bytes = W::bytes(&first.ask);
-        let mut jobs = vec![first];
-        while jobs.len() < GROUP_MAX && bytes < GROUP_BYTES_MAX {
-            let Ok(next) = queue.try_recv() else { break };
-            bytes += W::bytes(&next.ask);
-            jobs.push(next);
-        }
-        Some((jobs, queue))
+        self.under_way.send_modify(|groups| *groups += 1);
+        let mut group = Group {
+            jobs: Vec::new(),
+            bytes: 0,
+            on_its_way: OnItsWay(self.under_way.clone()),
+        };
+        group.push(first);
+        group.fill(queue);
+        Some(group)
     }
 
     /// Waits before the next try. If no other lane can reach the server either, refuses what comes in meanwhile.
     async fn sit_out(&self, pause: Duration) {
         self.up.send_modify(|up| *up -= 1);
         let mut up = self.up.subscribe();
-        let mut waiting = std::pin::pin!(tokio::time::sleep(pause));
+        let mut waiting = pin!(sleep(pause));
         loop {
             let nobody = *up.borrow_and_update() == 0;
             tokio::select! {
                 () = &mut waiting => break,
                 _ = up.changed() => {}
-                jobs = self.next_group(), if nobody => match jobs {
-                    Some((jobs, _)) => Job::refuse(jobs, &unavailable("the database cannot be reached")),
+                group = async { self.waiting(&mut *self.queue.lock().await).await }, if nobody => match group {
+                    Some(group) => Job::refuse(group.jobs, &unavailable("the database cannot be reached")),
                     None => break,
                 },
             }

@@ -193,6 +193,8 @@ pub(super) struct CalledRows<'a> {
     queue: QueueColumns<'a>,
     seats: SeatColumns<'a>,
     alone: Vec<bool>,
+    event_shard: Vec<i16>,
+    event: Vec<Uuid>,
     /// Effects that are not alone any more.
     company_shard: Vec<i16>,
     company: Vec<Uuid>,
@@ -234,10 +236,13 @@ impl CalledRows<'_> {
         let (company_shard, company) = given_company
             .map(|id| (queue_shard(id), Uuid(id.bytes())))
             .unzip();
+        let events = || plan.new.values().map(|held| held.effect.event);
         CalledRows {
             queue: QueueColumns::of(plan.new.values()),
             seats: SeatColumns::of(plan.new.values()),
             alone: alone.collect(),
+            event_shard: events().map(|event| event.0.shard() as i16).collect(),
+            event: events().map(|event| Uuid(event.bytes())).collect(),
             company_shard,
             company,
             links,
@@ -248,16 +253,21 @@ impl CalledRows<'_> {
         let mut statements = Vec::new();
         if !self.queue.is_empty() {
             let params = self.queue.params().into_iter();
-            let alone: Param<'_> = (&self.alone, Type::BOOL_ARRAY);
-            let params = params.chain(self.seats.params()).chain([alone]);
+            let more: [Param<'_>; 3] = [
+                (&self.alone, Type::BOOL_ARRAY),
+                (&self.event_shard, Type::INT2_ARRAY),
+                (&self.event, Type::UUID_ARRAY),
+            ];
+            let params = params.chain(self.seats.params()).chain(more);
             let params: Vec<Param<'_>> = params.collect();
             let sql = "INSERT INTO hapax.queue (shard, effect, fence, lease_until, next_at, generation, attempts, pass_from,
                      state, gate, repeat, started, ambiguous, skip, last_outcome, last_detail, last_retry_after,
-                     started_at, node, lane, chain_shard, chain, turn, ended_by, alone)
+                     started_at, node, lane, chain_shard, chain, turn, ended_by, alone, event_shard,
+                     event)
                  SELECT * FROM unnest($1::int2[], $2::uuid[], $3::int8[], $4::int8[], $5::int8[], $6::int4[], $7::int4[],
                      $8::int4[], $9::int2[], $10::int2[], $11::int2[], $12::bool[], $13::bool[], $14::int2[], $15::int2[],
                      $16::int2[], $17::int8[], $18::int8[], $19::text[], $20::text[], $21::int2[], $22::uuid[],
-                     $23::int8[], $24::text[], $25::bool[])";
+                     $23::int8[], $24::text[], $25::bool[], $26::int2[], $27::uuid[])";
             statements.push((sql, params));
         }
         if !self.company.is_empty() {

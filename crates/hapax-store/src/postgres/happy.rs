@@ -105,13 +105,12 @@ pub(super) async fn settle(
         (&ended, Type::INT2),
         (&completed, Type::INT2),
     ];
-    let found = taken.in_one_trip(&[(SETTLE, params)]).await?;
-    Ok(found.iter().flatten().map(to_change).collect())
+    let found = taken.alone(SETTLE, params).await?;
+    Ok(found.iter().map(to_change).collect())
 }
 
 /// Tallies are grouped by the hour, not by the moment: the database may look at its clock for each row, and no row of a table can be
-/// written twice by one statement. The queue before the event, as everywhere. The effect is joined by its id alone: with the shard, a planner that thinks the table
-/// small might search a shard for it.
+/// written twice by one statement. The queue before the event, as everywhere.
 const SETTLE: &str = concat!(
     "WITH moved AS (
          UPDATE hapax.queue q SET state = $13, started = false, last_outcome = x.outcome, last_detail = x.detail,
@@ -122,7 +121,7 @@ const SETTLE: &str = concat!(
          WHERE q.shard = x.shard AND q.effect = x.effect AND q.fence = x.fence AND q.state = $12 AND q.started AND q.alone
          RETURNING q.effect, q.repeat, q.generation, q.attempts, q.pass_from, q.fence, q.lease_until, q.next_at,
              q.ambiguous, q.skip, q.started_at, q.node, x.key_shard, x.outcome, x.detail, x.retry_after, x.excerpt,
-             x.body_bytes, x.error, q.shard, q.lane
+             x.body_bytes, x.error, q.shard, q.lane, q.event_shard, q.event
      ), kept AS (
          INSERT INTO hapax.attempt (shard, effect, fence, generation, number, node, started_at, ended_at, outcome, detail,
              retry_after, excerpt, body_bytes, error)
@@ -133,8 +132,8 @@ const SETTLE: &str = concat!(
     " AS t (now)
      ), told AS (
          UPDATE hapax.event v SET status = $14
-         FROM moved m JOIN hapax.effect e ON e.id = m.effect
-         WHERE v.shard = e.event_shard AND v.id = e.event AND v.review_code IS NULL AND v.status <> $14
+         FROM moved m
+         WHERE v.shard = m.event_shard AND v.id = m.event AND v.review_code IS NULL AND v.status <> $14
      ), tallied AS (
          INSERT INTO hapax.tally (shard, lane, hour, done, failed, dead)
          SELECT shard, lane, t.now - mod(t.now, 3600000000), count(*), 0, 0

@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use bytes::Bytes;
 use hapax_ledger::guard::Body;
@@ -15,7 +14,6 @@ use super::batch::{Job, TooMuch, Work};
 use super::fault::unavailable;
 use super::key::{Answers, INSERT, KeyColumns, KeyPlace, KeyRow, key_columns, place_of, to_key};
 use super::key_look::{Looked, look};
-use super::keys::ALONE_FOR;
 use super::moment::{LeaseClock, moment, no_row};
 use super::pool::{Pool, Taken};
 use super::wire::Uuid;
@@ -44,7 +42,6 @@ impl Work for KeyClaims {
     type Answer = KeyClaimed;
     const TOO_MUCH: TooMuch = TooMuch::IsRefused;
     const ASKS: &'static str = "claims of keys";
-    const ALONE_FOR: Option<Duration> = Some(ALONE_FOR);
 
     fn bytes(claim: &KeyClaim) -> usize {
         size_of::<KeyClaim>() + claim.path.len() + claim.key.len()

@@ -1,7 +1,6 @@
 //! What happens to guarded keys after their claim: extended and settled in groups, resolved by somebody, swept when they were lost.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::time::Duration;
 
 use hapax_ledger::guard::{GuardRejected, LEASE_GRACE};
 use hapax_ledger::id::KeyId;
@@ -12,7 +11,6 @@ use tokio_postgres::types::Type;
 use super::batch::{Job, TooMuch, Work};
 use super::key::{Answers, KeyColumns, KeyRow, key_columns, to_key};
 use super::key_end;
-use super::keys::ALONE_FOR;
 use super::moment::{LeaseClock, moment, now};
 use super::pool::{Param, Pool, Taken};
 use super::wire::Uuid;
@@ -47,7 +45,6 @@ impl Work for KeySettles {
     /// Without it nobody knows what became of a run.
     const TOO_MUCH: TooMuch = TooMuch::Waits;
     const ASKS: &'static str = "settlements of keys";
-    const ALONE_FOR: Option<Duration> = Some(ALONE_FOR);
 
     fn bytes(ask: &KeyAsk) -> usize {
         let answer = match &ask.word {

@@ -2,7 +2,6 @@
 //! may run once more is decided under the key's lock and nowhere else.
 
 use std::sync::atomic::AtomicU32;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use hapax_ledger::guard::GuardRejected;
@@ -26,9 +25,6 @@ use crate::nouns::{
 
 /// Lanes that claim keys, and that settle them: two of each, so that a group that has to wait for somebody does not keep the next one.
 const LANES: usize = 2;
-/// A group is on its way alone for so long: many times what a commit takes, if it waits for nobody. A group has costs of its own
-/// beside those of its keys, and two at once are smaller. One millisecond to twenty made no difference beyond the noise.
-pub(super) const ALONE_FOR: Duration = Duration::from_millis(20);
 /// Connections for keys: one for each lane.
 pub(super) const CONNECTIONS: usize = 2 * LANES;
 

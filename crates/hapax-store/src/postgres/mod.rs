@@ -199,6 +199,7 @@ pub struct PostgresStore {
     moves: Batcher<Moves>,
     writers: Pool,
     effects: Pool,
+    movers: Pool,
     deciders: Pool,
     readers: Pool,
     keys: KeyLanes,
@@ -242,15 +243,16 @@ impl PostgresStore {
             epoch: AtomicU32::new(epoch),
         };
         let moves = Moves {
-            pool: opened.effects.clone(),
+            pool: opened.movers.clone(),
             clock: clock.clone(),
         };
         Ok(PostgresStore {
             arrivals: Batcher::start(&opened.writers, open::WRITERS, writer),
             messages: Batcher::start(&opened.writers, open::PUBLISHERS, publisher),
-            moves: Batcher::start(&opened.effects, open::MOVERS, moves),
+            moves: Batcher::start(&opened.movers, open::MOVERS, moves),
             writers: opened.writers,
             effects: opened.effects,
+            movers: opened.movers,
             deciders: opened.deciders,
             bell: Bell::new(opened.readers.clone(), opened.line, (options.entropy)()),
             keys: KeyLanes::start(opened.keys, &options.entropy, &clock, epoch),
@@ -441,6 +443,7 @@ impl Store for PostgresStore {
         self.bell.close().await;
         self.writers.close();
         self.effects.close();
+        self.movers.close();
         self.deciders.close();
         self.readers.close();
     }

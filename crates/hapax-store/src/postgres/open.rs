@@ -18,8 +18,8 @@ pub(super) const WRITERS: usize = 2;
 pub(super) const PUBLISHERS: usize = 2;
 /// Lanes that carry out moves of effects. Two, so that one group is put together while the other commits.
 pub(super) const MOVERS: usize = 2;
-/// Connections for effects: one for each lane of moves, the rest for claims and rescues.
-const EFFECTS: usize = MOVERS + 2;
+/// Connections for claims and rescues.
+const EFFECTS: usize = 2;
 /// Connections for what people and their own code decide. Apart from the others: whoever waits there for an effect that is being
 /// moved keeps nobody else waiting.
 const DECIDERS: usize = 4;
@@ -34,8 +34,10 @@ pub const COMMIT_WAIT: Duration = Duration::from_secs(10);
 pub(super) struct Opened {
     /// For accepting.
     pub(super) writers: Pool,
-    /// For claiming and moving effects.
+    /// For claiming effects.
     pub(super) effects: Pool,
+    /// For moving them.
+    pub(super) movers: Pool,
     /// For commands, and claims of the user's own code.
     pub(super) deciders: Pool,
     /// For guarded keys.
@@ -66,6 +68,7 @@ pub(super) async fn open(options: &Options) -> Result<Opened, StoreError> {
         |size, statements| Pool::new(&config, tls.clone(), options.commit_wait, size, statements);
     let writers = new_pool(WRITERS + PUBLISHERS, Statements::Kept);
     let effects = new_pool(EFFECTS, Statements::Kept);
+    let movers = new_pool(MOVERS, Statements::Planned);
     let deciders = new_pool(DECIDERS, Statements::Kept);
     let keys = new_pool(keys::CONNECTIONS, Statements::Planned);
     let readers = new_pool(READERS, Statements::Anew);
@@ -77,6 +80,7 @@ pub(super) async fn open(options: &Options) -> Result<Opened, StoreError> {
     Ok(Opened {
         writers,
         effects,
+        movers,
         deciders,
         keys,
         readers,

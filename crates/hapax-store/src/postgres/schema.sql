@@ -1,5 +1,7 @@
--- The first shape of the store. `shard` (of 64, by the hash of scope and key) leads every key, so that the same tables run on
--- partitioned PostgreSQL and on relatives that distribute rows by a column: those want it in every unique key.
+-- The first shape of the store. `shard` (of 64, by the hash of scope and key) is part of every key, so that the same tables run on
+-- partitioned PostgreSQL and on relatives that distribute rows by a column: those want it in every unique key, wherever it stands.
+-- Where ids are asked for one by one, the id leads: ids sort by time, so such an index grows at its one right edge, and not at 64.
+-- Where the hash of a key is unique it leads, since it alone tells nearly any two keys apart.
 --
 -- Whoever needs several locks takes them in this order, and rows of one table by key or id: identity, effect, chain, queue, event,
 -- delivery, the head of the audit log, token, replay, secret. Two go another way and never wait: the reaper, and whoever opens the gate of
@@ -41,8 +43,9 @@ CREATE TABLE hapax.event (
     waiting           smallint GENERATED ALWAYS AS (CASE WHEN status IN (4, 5) THEN status END) STORED,
     CONSTRAINT event_pk PRIMARY KEY (shard, id)
 )
--- Mostly its status changes once, soon after: with room in its page that touches no index.
-WITH (fillfactor = 75);
+-- Mostly its status changes once, soon after, and together with that of those that were accepted with it: with room in its page for all of
+-- them that touches no index.
+WITH (fillfactor = 50);
 -- For lists: ids sort by time, so this grows at its right edge only.
 CREATE INDEX event_by_id ON hapax.event (id);
 CREATE INDEX event_waiting ON hapax.event (waiting, id) WHERE waiting IS NOT NULL;
@@ -54,7 +57,7 @@ CREATE TABLE hapax.identity (
     event    uuid     NOT NULL,
     shard    smallint NOT NULL,
     source   text     COLLATE "C" NOT NULL,
-    CONSTRAINT identity_pk PRIMARY KEY (shard, source, key_hash)
+    CONSTRAINT identity_pk PRIMARY KEY (key_hash, shard, source)
 );
 
 -- The bytes as they came. Apart from `event`, so that lists stay narrow and reaping is a plain delete.
@@ -63,7 +66,7 @@ CREATE TABLE hapax.payload (
     shard        smallint NOT NULL,
     content_type text     COLLATE "C",
     body         bytea    NOT NULL,
-    CONSTRAINT payload_pk PRIMARY KEY (shard, event)
+    CONSTRAINT payload_pk PRIMARY KEY (event, shard)
 )
 -- Bodies of up to a page stay in their row, uncompressed: compressing costs more than all else that an accept does.
 WITH (toast_tuple_target = 8160);
@@ -107,9 +110,8 @@ CREATE TABLE hapax.effect (
     after        bytea,                    -- places in that event's plan of what must be done first, two bytes each
     entity       text     COLLATE "C",     -- that its order is about
     version      text     COLLATE "C",
-    -- The id leads, unlike elsewhere: one index serves those who have an id and those who list by it.
     CONSTRAINT effect_pk PRIMARY KEY (id, shard),
-    CONSTRAINT effect_key UNIQUE (shard, key_hash)
+    CONSTRAINT effect_key UNIQUE (key_hash, shard)
 );
 -- The effects of an event. Ids sort by time, so this grows at its right edge only.
 CREATE INDEX effect_by_event ON hapax.effect (event);
@@ -119,6 +121,7 @@ CREATE INDEX effect_by_event ON hapax.effect (event);
 -- right to move the effect.
 CREATE TABLE hapax.queue (
     effect           uuid     NOT NULL,
+    event            uuid     NOT NULL,    -- that called for it first, as in `effect`: whoever settles it need not look there
     fence            bigint   NOT NULL,
     lease_until      bigint   NOT NULL,
     next_at          bigint   NOT NULL,
@@ -126,6 +129,7 @@ CREATE TABLE hapax.queue (
     attempts         integer  NOT NULL,
     pass_from        integer  NOT NULL,
     shard            smallint NOT NULL,
+    event_shard      smallint NOT NULL,
     state            smallint NOT NULL,
     gate             smallint NOT NULL,
     repeat           smallint NOT NULL,
@@ -144,7 +148,7 @@ CREATE TABLE hapax.queue (
     lane             text     COLLATE "C" NOT NULL,
     node             text     COLLATE "C", -- of the latest claim
     ended_by         text     COLLATE "C", -- the type that had ended its entity when it was accepted
-    CONSTRAINT queue_pk PRIMARY KEY (shard, effect)
+    CONSTRAINT queue_pk PRIMARY KEY (effect, shard)
 );
 -- What waits for its time, and what is held: small, whatever has ended. An effect that is born claimed and goes well is in the
 -- second only.
@@ -210,7 +214,7 @@ CREATE TABLE hapax.attempt (
     node         text     COLLATE "C" NOT NULL,
     error        text     COLLATE "C",
     excerpt      bytea,                    -- the beginning of the answer
-    CONSTRAINT attempt_pk PRIMARY KEY (shard, effect, fence)
+    CONSTRAINT attempt_pk PRIMARY KEY (effect, fence, shard)
 );
 
 -- Passes over an event that somebody asked for, in the order in which they did; in the event's shard, and gone with it. Whoever adds
@@ -356,7 +360,7 @@ CREATE TABLE hapax.guard_key (
     key         text     COLLATE "C" NOT NULL,
     node        text     COLLATE "C" NOT NULL,
     error       text     COLLATE "C",
-    CONSTRAINT guard_key_pk PRIMARY KEY (shard, key_hash)
+    CONSTRAINT guard_key_pk PRIMARY KEY (key_hash, shard)
 );
 -- For lists, the reaper, and whoever has an id: it grows at its right edge only.
 CREATE INDEX guard_key_by_id ON hapax.guard_key (id);
@@ -370,7 +374,7 @@ CREATE TABLE hapax.guard_answer (
     id     uuid     NOT NULL,              -- guard_key.id
     shard  smallint NOT NULL,
     answer bytea    NOT NULL,
-    CONSTRAINT guard_answer_pk PRIMARY KEY (shard, id)
+    CONSTRAINT guard_answer_pk PRIMARY KEY (id, shard)
 )
 -- As for `payload`; what is sealed cannot be compressed anyway.
 WITH (toast_tuple_target = 8160);

@@ -28,6 +28,7 @@ pub(super) struct NewQueueColumns<'a> {
     shard: Vec<i16>,
     effect: Vec<Uuid>,
     event: Vec<Uuid>,
+    event_shard: Vec<i16>,
     fence: Vec<i64>,
     lease_until: Vec<i64>,
     next_at: Vec<i64>,
@@ -57,6 +58,7 @@ impl<'a> NewQueueColumns<'a> {
         self.shard.push(queue_shard(id));
         self.effect.push(Uuid(id.bytes()));
         self.event.push(Uuid(held.effect.event.bytes()));
+        self.event_shard.push(held.effect.event.0.shard() as i16);
         self.fence.push(record.fence.as_u64() as i64);
         self.lease_until.push(record.lease_until.micros());
         self.next_at.push(record.next_attempt_at.micros());
@@ -135,6 +137,7 @@ impl Columns<'_> {
         ]);
         let revision = self.about.as_ref().map(|about| about.revision as i64);
         params.push((&revision, Type::INT8));
+        params.push((&queue.event_shard, Type::INT2_ARRAY));
         let sql = match &self.about {
             Some(about) => {
                 params.extend(about.messages.params());
@@ -179,16 +182,16 @@ macro_rules! store {
              WHERE k.event = ANY (ARRAY(SELECT event FROM fresh))
          ), queue AS (
              INSERT INTO hapax.queue (shard, effect, fence, lease_until, next_at, attempts, state, repeat, started, alone,
-                 lane, node, started_at, generation, pass_from, gate, ambiguous)
+                 lane, node, event_shard, event, started_at, generation, pass_from, gate, ambiguous)
              SELECT q.shard, q.effect, q.fence,
                  CASE WHEN q.state = $63 THEN q.lease_until - $59 + moment.now ELSE q.lease_until END,
                  CASE WHEN q.state = $63 THEN least(q.next_at, moment.now) ELSE q.next_at END,
-                 q.attempts, q.state, q.repeat, q.started, q.alone, q.lane, q.node,
+                 q.attempts, q.state, q.repeat, q.started, q.alone, q.lane, q.node, q.event_shard, q.event,
                  CASE WHEN q.started THEN moment.now END, $60, $61, $62, false
              FROM unnest($44::int2[], $45::uuid[], $46::uuid[], $47::int8[], $48::int8[], $49::int8[], $50::int4[],
-                 $51::int2[], $52::int2[], $53::bool[], $54::bool[], $55::text[], $56::text[])
+                 $51::int2[], $52::int2[], $53::bool[], $54::bool[], $55::text[], $56::text[], $65::int2[])
                  AS q (shard, effect, event, fence, lease_until, next_at, attempts, state, repeat, started, alone, lane,
-                 node), moment
+                 node, event_shard), moment
              WHERE q.event IN (SELECT event FROM fresh)
          ),", $more
     ),
@@ -203,8 +206,8 @@ const STORE_MESSAGES: &str = store!(
     " message AS (
          INSERT INTO hapax.message (shard, event, app, channels, tags, deliver_at, api_version, ordering_key, sequence_key,
              sequence)
-         SELECT m.* FROM unnest($65::int2[], $66::uuid[], $67::uuid[], $68::text[], $69::text[], $70::int8[], $71::text[],
-             $72::text[], $73::text[], $74::int8[]) AS m (shard, event)
+         SELECT m.* FROM unnest($66::int2[], $67::uuid[], $68::uuid[], $69::text[], $70::text[], $71::int8[], $72::text[],
+             $73::text[], $74::text[], $75::int8[]) AS m (shard, event)
          WHERE m.event IN (SELECT event FROM fresh)
      ),"
 );
