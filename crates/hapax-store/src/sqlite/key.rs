@@ -27,6 +27,23 @@ macro_rules! key_columns {
 }
 pub(super) use key_columns;
 
+/// When a run ended that has not; as long in its row as any time. See `schema.sql`.
+const NOT_ENDED: i64 = i64::MIN;
+/// The status of an answer that is not there; as long in its row as any status.
+const NO_STATUS: i16 = i16::MIN;
+
+/// When a run ended, as its row has it.
+pub(super) fn ended_at(at: Option<Time>) -> i64 {
+    at.map_or(NOT_ENDED, Time::micros)
+}
+
+/// The status of its answer, as its row has it.
+pub(super) fn status(status: Option<u16>) -> i16 {
+    status
+        .and_then(|status| i16::try_from(status).ok())
+        .unwrap_or(NO_STATUS)
+}
+
 /// A row with the hash that it is found by.
 pub(super) struct KeyRow {
     pub(super) key: Guarded,
@@ -44,7 +61,7 @@ pub(super) fn row_of(id: KeyId) -> i64 {
 
 pub(super) fn to_key(row: &Row<'_>) -> rusqlite::Result<KeyRow> {
     let first_at = Time::from_micros(row.get(1)?);
-    let ended_at: Option<i64> = row.get(10)?;
+    let (ended_at, status): (i64, i16) = (row.get(10)?, row.get(11)?);
     let fence: i64 = row.get(15)?;
     let record = GuardRecord {
         // A state that nobody knows never runs again by itself.
@@ -68,8 +85,8 @@ pub(super) fn to_key(row: &Row<'_>) -> rusqlite::Result<KeyRow> {
         node: row.get(7)?,
         first_at,
         started_at: Time::from_micros(row.get(9)?),
-        ended_at: ended_at.map(Time::from_micros),
-        status: row.get(11)?,
+        ended_at: (ended_at != NOT_ENDED).then(|| Time::from_micros(ended_at)),
+        status: u16::try_from(status).ok(),
         error: row.get(12)?,
         expires_at: record.expires_at,
     };
@@ -97,8 +114,8 @@ pub(super) fn insert(db: &Connection, key: &Guarded, hash: KeyHash) -> Result<()
     let (shown, record) = (&key.shown, &key.record);
     db.prepare_cached(
         "INSERT INTO guard_key (seq, first_at, guard, principal, method, path, key, key_hash, node, runs, started_at, state,
-             fingerprint, fence, lease_until, expires_at, grace)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+             fingerprint, fence, lease_until, expires_at, grace, ended_at, status)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
     )
     .and_then(|mut insert| {
         insert.execute(params![
@@ -119,6 +136,8 @@ pub(super) fn insert(db: &Connection, key: &Guarded, hash: KeyHash) -> Result<()
             record.lease_until.micros(),
             record.expires_at.micros(),
             record.grace.micros(),
+            ended_at(shown.ended_at),
+            status(shown.status),
         ])
     })
     .map_err(sql_error)?;
@@ -167,8 +186,8 @@ pub(super) fn update(db: &Connection, key: &Guarded) -> Result<(), StoreError> {
             record.state.code(),
             record.lease_until.micros(),
             record.expires_at.micros(),
-            shown.ended_at.map(Time::micros),
-            shown.status,
+            ended_at(shown.ended_at),
+            status(shown.status),
             shown.error,
         ])
     })

@@ -83,8 +83,8 @@ fn end(
                 fence.as_u64() as i64,
                 state.code(),
                 expires_at.micros(),
-                ending.at.micros(),
-                ending.status,
+                key::ended_at(Some(ending.at)),
+                key::status(ending.status),
                 ending.error,
             ])
         })

@@ -270,8 +270,10 @@ CREATE TABLE guard_key (
     node        TEXT    NOT NULL,
     runs        INTEGER NOT NULL,
     started_at  INTEGER NOT NULL,
-    ended_at    INTEGER,
-    status      INTEGER,
+    -- Of the next two the lowest number of their width says that there is none: so a run that ends writes over its row, which stays as long
+    -- as it was. In a page that is full a longer one would push its neighbours into others.
+    ended_at    INTEGER NOT NULL,
+    status      INTEGER NOT NULL,
     error       TEXT,
     state       INTEGER NOT NULL,         -- from here on: the ledger's GuardRecord
     fingerprint BLOB    NOT NULL,

@@ -8,6 +8,8 @@ use hapax_ledger::outcome::{Evidence, Outcome, classify};
 
 /// Failures in a row that open it. More than a target's restart costs at ordinary concurrency.
 const FAILURES_MAX: u32 = 10;
+/// The same for a target of which nothing good has been heard yet.
+const FAILURES_AT_FIRST_MAX: u32 = 5;
 /// How long it stays open at first.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 /// The longest pause: a target that is back is noticed at most so much later.
@@ -30,6 +32,8 @@ pub struct Breaker {
     failures: u32,
     pause: Duration,
     open_until: Option<Instant>,
+    /// Has it answered since we know of it?
+    known: bool,
 }
 
 impl Default for Breaker {
@@ -38,6 +42,7 @@ impl Default for Breaker {
             failures: 0,
             pause: PAUSE_MIN,
             open_until: None,
+            known: false,
         }
     }
 }
@@ -61,7 +66,12 @@ impl Breaker {
     /// that went down together would otherwise be tried together for ever.
     pub fn note(&mut self, outcome: Outcome, now: Instant, spread: f64) {
         match classify(outcome) {
-            Evidence::Applied | Evidence::Refused { .. } => *self = Breaker::default(),
+            Evidence::Applied | Evidence::Refused { .. } => {
+                *self = Breaker {
+                    known: true,
+                    ..Breaker::default()
+                };
+            }
             Evidence::NotApplied | Evidence::Ambiguous => self.fail(now, spread),
         }
     }
@@ -73,8 +83,12 @@ impl Breaker {
 
     fn fail(&mut self, now: Instant, spread: f64) {
         self.failures = self.failures.saturating_add(1);
+        let most = match self.known {
+            true => FAILURES_MAX,
+            false => FAILURES_AT_FIRST_MAX,
+        };
         match self.open_until {
-            None if self.failures >= FAILURES_MAX => {}
+            None if self.failures >= most => {}
             // The trial failed: wait longer. What was under way when it opened changes nothing.
             Some(until) if now >= until => self.pause = (self.pause * 2).min(PAUSE_MAX),
             None | Some(_) => return,
@@ -103,6 +117,7 @@ mod tests {
     fn it_opens_after_failures_in_a_row_and_closes_with_the_first_answer() {
         let start = crate::clock::tick();
         let mut breaker = Breaker::default();
+        breaker.note(answered(200), start, 1.0);
         for _ in 0..FAILURES_MAX - 1 {
             breaker.note(SILENT, start, 1.0);
         }
@@ -116,6 +131,18 @@ mod tests {
         assert_eq!(breaker.allowed(until), Allowed::NothingUntil(later));
         breaker.note(answered(404), later, 1.0);
         assert_eq!(breaker.allowed(later), Allowed::All);
+    }
+
+    #[test]
+    fn it_opens_sooner_for_a_target_that_never_answered() {
+        let start = crate::clock::tick();
+        let mut breaker = Breaker::default();
+        for _ in 0..FAILURES_AT_FIRST_MAX - 1 {
+            breaker.note(SILENT, start, 1.0);
+        }
+        assert!(breaker.is_closed());
+        breaker.note(SILENT, start, 1.0);
+        assert!(!breaker.is_closed());
     }
 
     #[test]

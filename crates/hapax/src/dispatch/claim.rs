@@ -47,9 +47,7 @@ impl Shared {
             self.spawn(self.clone().carry(lane, job));
         }
         for (shard, lanes) in todo.ask {
-            if !lanes.is_empty() {
-                self.spawn(self.clone().claim(shard, lanes));
-            }
+            self.spawn(self.clone().claim(shard, lanes));
         }
         for job in todo.stranded {
             self.spawn(self.clone().strand(job));
@@ -59,6 +57,7 @@ impl Shared {
 
     /// Claims from some lanes of a shard.
     async fn claim(self: Arc<Self>, shard: u16, lanes: Vec<LaneRoom>) {
+        let under_way = UnderWay(self.clone(), shard);
         let asked = clock::tick();
         let ask = ClaimAsk {
             shard,
@@ -77,6 +76,7 @@ impl Shared {
                     .for_each(|room| known.unanswered(&room.lane, now));
             }
         }
+        drop(under_way);
         self.work.notify_one();
     }
 
@@ -168,5 +168,14 @@ impl Shared {
             true => self.not_sent(job).await,
             false => self.give_back(&job, Span::ZERO).await,
         }
+    }
+}
+
+/// Counts a claim until it has ended, also if that is in a panic.
+struct UnderWay(Arc<Shared>, u16);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        lock(&self.0.lanes).claim_ended(self.1);
     }
 }

@@ -118,6 +118,16 @@ impl Lane {
         self.in_flight
     }
 
+    /// Attempts that are being settled.
+    pub fn settling(&self) -> u32 {
+        self.settling
+    }
+
+    /// Has it failed so often that it is tried with one request at most?
+    pub fn is_on_trial(&self) -> bool {
+        !self.breaker.is_closed()
+    }
+
     /// Has it any attempt under way, or one that is being settled?
     pub fn is_busy(&self) -> bool {
         self.in_flight + self.settling > 0
@@ -179,7 +189,8 @@ impl Lane {
         Some(job)
     }
 
-    fn has_waiting(&self) -> bool {
+    /// Has it something to send?
+    pub fn has_waiting(&self) -> bool {
         !self.waiting.is_empty() || !self.older.is_empty()
     }
 
@@ -201,15 +212,15 @@ impl Lane {
         }
     }
 
-    /// How many claims to ask the store for now. While the answer is on its way they count as taken.
+    /// How many claims it would ask the store for now.
     ///
     /// As many as there are slots that nobody else wants. If others want them, half of the slots all the same: what waits in the
-    /// store is older than they are. Never more than `most`.
-    pub fn ask(&mut self, now: Instant, most: u32) -> Option<u32> {
+    /// store is older than they are.
+    pub fn wanted(&mut self, now: Instant) -> u32 {
         let due = self.due.is_some_and(|due| due <= now);
         let early = self.not_before.is_some_and(|at| now < at);
         if !due || early || self.asked > 0 || !self.older.is_empty() || self.is_behind() {
-            return None;
+            return 0;
         }
         let allowed = self.allowed(now);
         let moving = self.came_back_at.is_some_and(|at| now < at + MOVING);
@@ -221,8 +232,12 @@ impl Lane {
             Some(rate) => share.min(rate.room(now)),
             None => share,
         };
-        let room = room.max(self.slots(now).saturating_sub(self.to_send()));
-        let room = room.min(most);
+        room.max(self.slots(now).saturating_sub(self.to_send()))
+    }
+
+    /// Asks the store for what it wants, and never for more than `most`. While the answer is on its way that counts as taken.
+    pub fn ask(&mut self, now: Instant, most: u32) -> Option<u32> {
+        let room = self.wanted(now).min(most);
         (room > 0).then(|| {
             self.asked = room;
             self.heard = None;

@@ -1,7 +1,9 @@
 //! All lanes of this node, and which of them have something to do.
 //!
 //! A lane is looked at when something happened to it or when its time has come, never because time passes: ten thousand lanes
-//! that wait cost nothing here. Each attempt of theirs still costs the store a claim, a start and a settlement.
+//! that wait cost nothing here. Each attempt of theirs still costs the store a claim, a start and a settlement. So those that want to claim
+//! stand in line, and no more is claimed than the store keeps up with settling; and those that only fail are tried some at a time, however
+//! many they are. What is born claimed waits for neither.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -13,6 +15,7 @@ use hapax_store::nouns::{LaneRoom, lane_shard};
 use super::breaker::Allowed;
 use super::job::Job;
 use super::lane::{Caps, Lane, ShownLane};
+use super::lines::Lines;
 
 /// Claims in memory over all lanes, beyond which a lane may have one but no second. A lane that hangs does not take the last slot from
 /// another, since each may have one while there is room at all.
@@ -23,13 +26,16 @@ const CLAIMS_MAX: u32 = 16_384;
 /// Lanes that one claim asks for at most: a millisecond of a store's time, since others wait behind it.
 const LANES_PER_CLAIM_MAX: usize = 32;
 
+/// Attempts that came back and are being settled, over all lanes, beyond which nothing more is claimed.
+const SETTLING_MAX: u32 = 512;
+
 /// What to do next.
 #[derive(Default)]
 pub struct Todo {
     /// Claims to carry out now; each counts as under way.
     pub start: Vec<(Arc<str>, Job)>,
-    /// Claims to ask the store for, by shard.
-    pub ask: HashMap<u16, Vec<LaneRoom>>,
+    /// Claims to ask the store for, each from one shard.
+    pub ask: Vec<(u16, Vec<LaneRoom>)>,
     /// Claims that cannot be sent for now.
     pub stranded: Vec<Job>,
 }
@@ -60,11 +66,15 @@ pub struct Lanes {
     lanes: HashMap<Arc<str>, Lane>,
     /// Claims in memory: the sum over all lanes.
     held: u32,
+    /// Of those, attempts that are being settled.
+    settling: u32,
     listed: HashSet<Arc<str>>,
     ready: VecDeque<Arc<str>>,
     /// Lanes that have nothing in memory and found no room, those that wait longest first.
     starved: VecDeque<Arc<str>>,
     starving: HashSet<Arc<str>>,
+    /// Lanes that would claim.
+    lines: Lines,
     timers: BTreeSet<(Instant, Arc<str>)>,
     timer_of: HashMap<Arc<str>, Instant>,
 }
@@ -76,10 +86,12 @@ impl Lanes {
             shards,
             lanes: HashMap::new(),
             held: 0,
+            settling: 0,
             listed: HashSet::new(),
             ready: VecDeque::new(),
             starved: VecDeque::new(),
             starving: HashSet::new(),
+            lines: Lines::new(shards),
             timers: BTreeSet::new(),
             timer_of: HashMap::new(),
         }
@@ -97,9 +109,10 @@ impl Lanes {
     /// Does something to a lane that is there, and counts what it holds then.
     fn change<T>(&mut self, name: &Arc<str>, how: impl FnOnce(&mut Lane) -> T) -> Option<T> {
         let lane = self.lanes.get_mut(name)?;
-        let before = lane.in_memory();
+        let (held, settling) = (lane.in_memory(), lane.settling());
         let done = how(lane);
-        self.held = self.held + lane.in_memory() - before;
+        self.held = self.held + lane.in_memory() - held;
+        self.settling = self.settling + lane.settling() - settling;
         Some(done)
     }
 
@@ -155,6 +168,11 @@ impl Lanes {
     pub fn unanswered(&mut self, name: &Arc<str>, now: Instant) {
         self.change(name, |lane| lane.unanswered(now));
         self.look_again(name, now);
+    }
+
+    /// A claim from this shard has been answered for all its lanes.
+    pub fn claim_ended(&mut self, shard: u16) {
+        self.lines.claim_ended(shard);
     }
 
     /// A request of this lane came back; it is being settled.
@@ -226,6 +244,8 @@ impl Lanes {
             return;
         };
         match (lane.next_look(now), lane.forgettable_at(now)) {
+            // Its turn comes. Until then there is something to do only if it has something to send.
+            (Some(at), _) if at <= now && !lane.has_waiting() && self.lines.has(name) => {}
             (Some(at), _) if at <= now => self.list(name),
             (Some(at), _) => self.set_timer(name, at),
             (None, Some(at)) if at > now => self.set_timer(name, at),
@@ -266,7 +286,7 @@ impl Lanes {
             match standing(&name) {
                 Standing::Ours(caps) => {
                     self.start(&name, caps, now, &mut todo);
-                    self.ask(&name, now, &mut todo);
+                    self.queue_up(&name, now);
                 }
                 Standing::Closing(caps) => self.start(&name, caps, now, &mut todo),
                 // Whoever looks after it finds what it has to do in the store.
@@ -276,7 +296,45 @@ impl Lanes {
                 }
             }
         }
+        self.serve_lines(now, &standing, &mut todo);
         todo
+    }
+
+    /// Puts a lane that would claim in line.
+    fn queue_up(&mut self, name: &Arc<str>, now: Instant) {
+        let Some(lane) = self.lanes.get_mut(name) else {
+            return;
+        };
+        if lane.wanted(now) == 0 {
+            return self.look_again(name, now);
+        }
+        match lane.is_on_trial() {
+            true => self.lines.wait_for_trial(name),
+            false => self.lines.join(name),
+        }
+    }
+
+    /// Claims for those that stand first in line, as far as the store keeps up.
+    fn serve_lines(&mut self, now: Instant, standing: impl Fn(&str) -> Standing, todo: &mut Todo) {
+        self.lines.let_trials_in(now);
+        while self.settling < SETTLING_MAX
+            && let Some(shard) = self.lines.next_shard()
+        {
+            let mut asks = Vec::new();
+            while asks.len() < LANES_PER_CLAIM_MAX
+                && let Some(name) = self.lines.take(shard)
+            {
+                match standing(&name) {
+                    Standing::Ours(_) => asks.extend(self.ask(&name, now)),
+                    // Whoever looks at it next sees that nothing is to be claimed.
+                    Standing::Closing(_) | Standing::NotOurs => self.list(&name),
+                }
+            }
+            if !asks.is_empty() {
+                self.lines.claim_begins(shard);
+                todo.ask.push((shard, asks));
+            }
+        }
     }
 
     /// Lanes that found no room are looked at again, as many as there is room for; before those that have just had some.
@@ -300,29 +358,23 @@ impl Lanes {
         todo.start.extend(started.map(|job| (name.clone(), job)));
     }
 
-    fn ask(&mut self, name: &Arc<str>, now: Instant, todo: &mut Todo) {
-        let Some(in_memory) = self.lanes.get(name).map(Lane::in_memory) else {
-            return;
-        };
+    /// What a lane whose turn it is asks for.
+    fn ask(&mut self, name: &Arc<str>, now: Instant) -> Option<LaneRoom> {
+        let in_memory = self.lanes.get(name).map(Lane::in_memory)?;
         let most = self.room(in_memory);
         if most == 0 {
             // Whoever finishes in this lane looks again; one with nothing to finish waits for others.
             if in_memory == 0 && self.starving.insert(name.clone()) {
                 self.starved.push_back(name.clone());
             }
-            return;
+            return None;
         }
-        let asks = todo.ask.entry(lane_shard(name, self.shards)).or_default();
-        if asks.len() == LANES_PER_CLAIM_MAX {
-            // The statement is full: next time.
-            self.list(name);
-            return;
-        }
-        if let Some(Some(room)) = self.change(name, |lane| lane.ask(now, most)) {
-            let lane = name.clone();
-            asks.push(LaneRoom { lane, room });
-        }
+        let room = self.change(name, |lane| lane.ask(now, most)).flatten();
         self.look_again(name, now);
+        room.map(|room| LaneRoom {
+            lane: name.clone(),
+            room,
+        })
     }
 
     /// Looks at every lane again: what may be done in them has changed.
@@ -335,10 +387,13 @@ impl Lanes {
 
     /// When to look again if nothing happens before.
     pub fn next_look(&self, now: Instant) -> Option<Instant> {
-        match self.ready.is_empty() {
-            false => Some(now),
-            true => self.timers.first().map(|(at, _)| *at),
+        let served = self.settling < SETTLING_MAX && self.lines.can_be_served();
+        if served || !self.ready.is_empty() {
+            return Some(now);
         }
+        let timer = self.timers.first().map(|(at, _)| *at);
+        let trial = self.lines.next_trial(now);
+        timer.into_iter().chain(trial).min()
     }
 }
 

@@ -4,7 +4,7 @@
 //! - [`dispatcher`]: what the doors tell it, and its loops: `keeping` (this node among others), `claim` (lanes), `probe`
 //! - [`accept`]: effects that are born claimed in the accept commit and go out from memory
 //! - `attempt`: one attempt from claim to settlement; `settled` says what came of it; `skip`: claims that are not carried out
-//! - [`lanes`], [`lane`], [`breaker`], [`rate`], [`shards`]: who may send how much, decided without a clock or I/O of their own
+//! - [`lanes`], [`lane`], `lines`, [`breaker`], [`rate`], [`shards`]: who may send and claim how much, decided without a clock or I/O of their own
 //! - [`target`]: where effects go, by the current config; [`directory`]: and by those who keep endpoints; [`job`]: a claim with all it needs; `drift`: the store's clock
 //! - [`request`]: what an effect's request looks like; [`envelope`] and [`signer`] make its body and its signature
 //! - [`delivery`]: what a delivery to an endpoint looks like; [`signature`] signs it
@@ -33,6 +33,7 @@ pub mod job;
 mod keeping;
 pub mod lane;
 pub mod lanes;
+mod lines;
 mod log;
 mod probe;
 pub mod rate;

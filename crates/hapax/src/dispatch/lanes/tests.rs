@@ -11,6 +11,7 @@ use hapax_ledger::time::Time;
 use hapax_store::nouns::{Effect, Parcel};
 
 use super::*;
+use crate::dispatch::lines::{CLAIMS_PER_SHARD_MAX, TRIALS_EVERY, TRIALS_MAX};
 
 const OK: Outcome = Outcome::Answered {
     status: 200,
@@ -57,11 +58,19 @@ fn job(lane: &Arc<str>, now: Instant) -> Job {
     }
 }
 
+/// What is asked for.
+fn rooms(todo: &Todo) -> impl Iterator<Item = &LaneRoom> {
+    todo.ask.iter().flat_map(|(_, rooms)| rooms)
+}
+
 /// Claims whatever is asked for, as a store that always has more.
 fn claim_all(lanes: &mut Lanes, todo: &Todo, now: Instant) {
-    for room in todo.ask.values().flatten() {
-        let jobs = (0..room.room).map(|_| job(&room.lane, now)).collect();
-        lanes.answered(&room.lane, jobs, Some(now), now);
+    for (shard, rooms) in &todo.ask {
+        for room in rooms {
+            let jobs = (0..room.room).map(|_| job(&room.lane, now)).collect();
+            lanes.answered(&room.lane, jobs, Some(now), now);
+        }
+        lanes.claim_ended(*shard);
     }
 }
 
@@ -134,12 +143,7 @@ fn a_queue_in_the_store_shares_the_slots_with_what_is_new() {
             }
         }
         let mut todo = lanes.todo(now, ours);
-        old += todo
-            .ask
-            .values()
-            .flatten()
-            .map(|room| room.room)
-            .sum::<u32>();
+        old += rooms(&todo).map(|room| room.room).sum::<u32>();
         claim_all(&mut lanes, &todo, now);
         todo.start.extend(lanes.todo(now, ours).start);
         for _ in todo.start {
@@ -167,7 +171,7 @@ fn a_full_lane_is_not_looked_at_and_takes_nothing_from_another() {
         "nothing to do until it finishes"
     );
     lanes.hear(&free, caps(1), now, now);
-    let asked: Vec<LaneRoom> = lanes.todo(now, ours).ask.into_values().flatten().collect();
+    let asked: Vec<LaneRoom> = rooms(&lanes.todo(now, ours)).cloned().collect();
     let expected = LaneRoom {
         lane: free,
         room: 1,
@@ -201,14 +205,14 @@ fn a_lane_that_only_fails_is_left_alone_and_what_waits_in_memory_goes_back() {
     let later = lanes.next_look(now).expect("a trial");
     assert!(later > now && later < now + Duration::from_secs(120));
     let todo = lanes.todo(later, ours);
-    let rooms: Vec<u32> = todo.ask.values().flatten().map(|room| room.room).collect();
-    assert_eq!(rooms, [1], "one request to see whether it is back");
+    let asked: Vec<u32> = rooms(&todo).map(|room| room.room).collect();
+    assert_eq!(asked, [1], "one request to see whether it is back");
     claim_all(&mut lanes, &todo, later);
     let todo = lanes.todo(later, ours);
     assert_eq!((todo.start.len(), todo.stranded.len()), (1, 0));
     lanes.came_back(&lane, OK, later, 0.0);
     lanes.finished(&lane, Finished::Settled, later);
-    assert!(lanes.todo(later, ours).ask.values().flatten().count() == 1);
+    assert!(rooms(&lanes.todo(later, ours)).count() == 1);
 }
 
 /// Liveness: what is heard while the store is being asked is not forgotten when its answer says that there is nothing.
@@ -224,7 +228,7 @@ fn what_is_heard_during_a_claim_is_asked_for_next() {
     lanes.answered(&lane, Vec::new(), None, now);
     let next = lanes.next_look(now).expect("there is something");
     let todo = lanes.todo(next, ours);
-    assert_eq!(todo.ask.values().flatten().count(), 1);
+    assert_eq!(rooms(&todo).count(), 1);
 }
 
 /// A rate holds over pauses in which there is nothing to do, and a lane is forgotten once that makes no difference.
@@ -329,4 +333,102 @@ fn what_is_let_go_is_not_counted() {
     assert_eq!(lanes.held(), 1);
     let todo = lanes.todo(now, |_| Standing::NotOurs);
     assert_eq!((todo.stranded.len(), lanes.held()), (1, 0));
+}
+
+fn names(many: usize) -> Vec<Arc<str>> {
+    (0..many)
+        .map(|number| format!("lane {number}").into())
+        .collect()
+}
+
+/// F3, promise 7: however many lanes would claim, they do it some at a time, and what is born claimed goes at once.
+#[test]
+fn many_lanes_that_would_claim_keep_nobody_waiting_who_has_something_to_send() {
+    let now = crate::clock::tick();
+    let well: Arc<str> = "well".into();
+    let ours = |_: &str| Standing::Ours(caps(16));
+    let mut lanes = Lanes::new(1);
+    for name in &names(10_000) {
+        lanes.hear(name, caps(16), now, now);
+    }
+    let asked = |todo: &Todo| {
+        todo.ask
+            .iter()
+            .map(|(_, rooms)| rooms.len())
+            .collect::<Vec<_>>()
+    };
+    let most = [LANES_PER_CLAIM_MAX; CLAIMS_PER_SHARD_MAX as usize];
+    assert_eq!(asked(&lanes.todo(now, ours)), most);
+    assert!(asked(&lanes.todo(now, ours)).is_empty());
+    assert_eq!(lanes.next_look(now), None, "not before a claim has ended");
+    assert!(lanes.promise(&well, caps(16), now));
+    lanes.fill(&well, job(&well, now), now);
+    let todo = lanes.todo(now, ours);
+    assert_eq!((todo.start.len(), todo.ask.len()), (1, 0));
+    lanes.claim_ended(0);
+    assert_eq!(asked(&lanes.todo(now, ours)), [LANES_PER_CLAIM_MAX]);
+}
+
+/// Nothing more is claimed than the store keeps up with settling.
+#[test]
+fn a_store_that_falls_behind_is_not_asked_for_more() {
+    let now = crate::clock::tick();
+    let ours = |_: &str| Standing::Ours(caps(1));
+    let mut lanes = Lanes::new(1);
+    let names = names(2 * SETTLING_MAX as usize);
+    for name in &names {
+        lanes.hear(name, caps(1), now, now);
+    }
+    let mut settling = Vec::new();
+    for _ in 0..1_000 {
+        let todo = lanes.todo(now, ours);
+        claim_all(&mut lanes, &todo, now);
+        for (name, _) in todo.start {
+            lanes.came_back(&name, OK, now, 0.0);
+            settling.push(name);
+        }
+    }
+    let most = SETTLING_MAX as usize + 2 * LANES_PER_CLAIM_MAX;
+    assert!(settling.len() <= most, "{}", settling.len());
+    assert_eq!(lanes.next_look(now), None, "not before some are settled");
+    for name in settling.drain(..) {
+        lanes.finished(&name, Finished::Settled, now);
+    }
+    assert_eq!(lanes.next_look(now), Some(now));
+    assert!(!lanes.todo(now, ours).ask.is_empty());
+}
+
+/// Lanes that only fail are tried some at a time, and every one of them has its turn.
+#[test]
+fn many_lanes_that_only_fail_are_tried_in_turn() {
+    let mut now = crate::clock::tick();
+    let ours = |_: &str| Standing::Ours(caps(16));
+    let mut lanes = Lanes::new(1);
+    let names = names(10 * TRIALS_MAX);
+    for name in &names {
+        lanes.hear(name, caps(16), now, now);
+        for _ in 0..10 {
+            lanes.came_back(name, SILENT, now, 0.5);
+            lanes.finished(name, Finished::Settled, now);
+        }
+    }
+    now += Duration::from_secs(2);
+    let mut tried: HashSet<Arc<str>> = HashSet::new();
+    for round in 1..=10 {
+        let todo = lanes.todo(now, ours);
+        assert!(rooms(&todo).all(|room| room.room == 1));
+        tried.extend(rooms(&todo).map(|room| room.lane.clone()));
+        assert_eq!(tried.len(), round * TRIALS_MAX);
+        assert!(lanes.todo(now, ours).ask.is_empty(), "not before its time");
+        claim_all(&mut lanes, &todo, now);
+        for (name, _) in lanes.todo(now, ours).start {
+            lanes.came_back(&name, SILENT, now, 0.5);
+            lanes.finished(&name, Finished::Settled, now);
+        }
+        if round < 10 {
+            assert_eq!(lanes.next_look(now), Some(now + TRIALS_EVERY));
+        }
+        now += TRIALS_EVERY;
+    }
+    assert_eq!(tried.len(), names.len());
 }
