@@ -13,7 +13,7 @@ mod words;
 
 pub use words::{Change, Did, EffectStep, Rejected, Resolution, Resolver};
 
-/// How long after the last lease a probe's "no" is believed: a request may still be on its way in the receiver's queue.
+/// How long after the last lease and a request's timeout a probe's "no" is believed: a request may still be in the receiver's queue.
 pub const PROBE_GRACE: Span = Span::from_secs(30);
 
 /// Moves an effect, or says why not. The only place where an effect's state changes.
@@ -206,12 +206,15 @@ fn resolve(
     by: Resolver,
     now: Time,
 ) -> Result<Change, Rejected> {
-    let believed = record.lease_until + PROBE_GRACE;
     match (resolution, by) {
         (Resolution::Applied, _) => Ok(done(record)),
         (Resolution::Skip, _) => Ok(skip(record, SkipReason::Operator)),
-        (Resolution::NotApplied, Resolver::Probe) if now < believed => {
-            Err(Rejected::TooEarly { until: believed })
+        (Resolution::NotApplied, Resolver::Probe { timeout })
+            if now < believed_from(record, timeout) =>
+        {
+            Err(Rejected::TooEarly {
+                until: believed_from(record, timeout),
+            })
         }
         (Resolution::NotApplied, _) => {
             let known = EffectRecord {
@@ -221,6 +224,11 @@ fn resolve(
             Ok(new_pass(&known, now))
         }
     }
+}
+
+/// From when on nothing of this effect can be on its way any more. A request that left just before the lease ended may take its whole timeout.
+fn believed_from(record: &EffectRecord, timeout: Span) -> Time {
+    record.lease_until + timeout + PROBE_GRACE
 }
 
 fn force(record: &EffectRecord, now: Time) -> Change {

@@ -124,7 +124,10 @@ fn a_repeated_settle_is_told_that_it_is_done() {
 
 #[test]
 fn a_probe_is_believed_only_when_nothing_can_be_on_its_way() {
-    // D4: lease and grace first. A person may know better at once.
+    // D4: lease, timeout and grace first. A person may know better at once.
+    let probe = Resolver::Probe {
+        timeout: Span::from_secs(10),
+    };
     let lost = walk(
         started(Repeat::Once),
         &[EffectStep::Expire {
@@ -139,14 +142,14 @@ fn a_probe_is_believed_only_when_nothing_can_be_on_its_way() {
         now,
     };
     assert_eq!(
-        step(&lost, &no(Resolver::Probe, at(59))),
-        Err(Rejected::TooEarly { until: at(60) })
+        step(&lost, &no(probe, at(69))),
+        Err(Rejected::TooEarly { until: at(70) })
     );
-    assert!(step(&lost, &no(Resolver::Probe, at(60))).is_ok());
+    assert!(step(&lost, &no(probe, at(70))).is_ok());
     assert!(step(&lost, &no(Resolver::Person, at(31))).is_ok());
     let yes = EffectStep::Resolve {
         resolution: Resolution::Applied,
-        by: Resolver::Probe,
+        by: probe,
         now: at(31),
     };
     assert_eq!(walk(lost, &[yes]).state, EffectState::Done);

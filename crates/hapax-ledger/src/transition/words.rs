@@ -128,7 +128,10 @@ pub enum Resolver {
     /// A person, with a reason.
     Person,
     /// The effect's probe. Its "no" counts only once nothing can still be on its way (D4).
-    Probe,
+    Probe {
+        /// How long a request of this effect may take.
+        timeout: Span,
+    },
 }
 
 /// What a step did.

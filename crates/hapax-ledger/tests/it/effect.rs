@@ -121,7 +121,9 @@ fn resolution(line: &Line) -> Result<(Resolution, Resolver), ScriptError> {
         _ => Resolution::Skip,
     };
     let by = if line.named("by") == Some("probe") {
-        Resolver::Probe
+        Resolver::Probe {
+            timeout: Span::from_secs(10),
+        }
     } else {
         Resolver::Person
     };

@@ -149,10 +149,10 @@ pub async fn what_is_uncertain_is_resolved_by_a_probe_or_a_person(store: Subject
     let once = |name: &str| planned(name, "1", Repeat::Once);
     let receipt = accept_effects(&store, "k", vec![once("a"), once("b"), once("c")]).await;
     let claims = claim(&store).await;
+    let timeout = Span::from_secs(10);
     let by_probe = async |effect, resolution| {
-        resolve(&store, effect, resolution, Resolver::Probe)
-            .await
-            .moved
+        let probe = Resolver::Probe { timeout };
+        resolve(&store, effect, resolution, probe).await.moved
     };
     let held = by_probe(claims[0].id, Resolution::Applied).await;
     assert!(
@@ -163,7 +163,7 @@ pub async fn what_is_uncertain_is_resolved_by_a_probe_or_a_person(store: Subject
         done(&store, effect, START).await;
         done(&store, effect, ended(BROKEN, Next::Exhausted)).await;
     }
-    let until = at(30) + PROBE_GRACE;
+    let until = at(30) + timeout + PROBE_GRACE;
     dial.set(until - Span::from_micros(1));
     let early = by_probe(claims[0].id, Resolution::NotApplied).await;
     assert_eq!(early, Moved::Refused(Rejected::TooEarly { until }));

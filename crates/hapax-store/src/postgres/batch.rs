@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use tokio::sync::{Mutex, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::fault::{unavailable, unknown};
 use super::pool::{Pool, Taken};
@@ -226,26 +226,16 @@ impl<W: Work> Lane<W> {
         }
     }
 
-    /// What waits, and what joins it while it waits for company.
+    /// What waits, and what has come by the time the group before it has ended.
     async fn next_group(&self) -> Option<Group<W>> {
         let mut queue = self.queue.lock().await;
         let mut others = self.under_way.subscribe();
         let mut group = self.waiting(&mut queue).await?;
-        let mut patience = pin!(sleep(WORTH_WAIT));
-        while !group.is_worth_it() && *others.borrow_and_update() > 1 {
-            tokio::select! {
-                biased;
-                () = &mut patience => break,
-                // It cannot be closed: we hold one end of it.
-                _ = others.changed() => {}
-                next = queue.recv() => match next {
-                    Some(next) => {
-                        group.push(next);
-                        group.fill(&mut queue);
-                    }
-                    None => break,
-                },
-            }
+        if !group.is_worth_it() {
+            // It cannot be closed: we hold one end of it.
+            let alone = others.wait_for(|groups| *groups == 1);
+            let _ = timeout(WORTH_WAIT, alone).await;
+            group.fill(&mut queue);
         }
         Some(group)
     }

@@ -90,7 +90,16 @@ impl<B: Body<Data = Bytes>> Body for AnswerBody<B> {
     fn size_hint(&self) -> SizeHint {
         match &self.from {
             From::Service { body } => body.size_hint(),
-            From::Whole { bytes, .. } => SizeHint::with_exact(bytes.len() as u64),
+            From::Whole {
+                bytes,
+                trailers: None,
+            } => SizeHint::with_exact(bytes.len() as u64),
+            // A length would leave no room for what comes behind it: over HTTP/1.1 only chunks have trailers.
+            From::Whole { bytes, .. } => {
+                let mut hint = SizeHint::new();
+                hint.set_lower(bytes.len() as u64);
+                hint
+            }
             From::Resumed { head, rest } => {
                 let head: u64 = head.iter().map(|part| part.len() as u64).sum();
                 let rest = rest.size_hint();

@@ -137,7 +137,11 @@ async fn trailers_reach_the_first_caller(world: World) {
     let headers = [("idempotency-key", "k"), ("te", "trailers")];
     let first = begin(server.address, request("POST", "/charges", &headers, "")).await;
     let first = first.into_body().collect().await.expect("whole");
+    let trailers = first.trailers().expect("something behind the body");
+    assert_eq!(trailers["x-sum"], "9");
     assert_eq!(first.to_bytes(), "data");
+    // They are not kept, nor announced again.
     let again = server.charge_with("k", &[], "").await;
     assert_eq!((&*again.body, again.is_replay()), (&b"data"[..], true));
+    assert!(!again.headers.contains_key("trailer"));
 }

@@ -91,6 +91,8 @@ pub(super) struct Shared {
     /// The targets have changed, or something was not heard because we could not rely on our shards: lanes that nobody looks after
     /// may be ours.
     pub(super) look_anew: AtomicBool,
+    /// The targets have changed: what is uncertain may have a probe by now.
+    pub(super) reloaded: AtomicBool,
     /// Probes may have become due earlier.
     pub(super) probing: Notify,
     /// Places for starts.
@@ -122,6 +124,7 @@ impl Dispatcher {
             work: Notify::new(),
             closing: AtomicBool::new(false),
             look_anew: AtomicBool::new(false),
+            reloaded: AtomicBool::new(false),
             probing: Notify::new(),
             starts: Semaphore::new(STARTS_MAX),
             live: AtomicUsize::new(0),
@@ -136,6 +139,7 @@ impl Dispatcher {
         self.shared.targets.store(Arc::new(targets));
         lock(&self.shared.lanes).look_at_all(clock::tick());
         self.shared.look_anew.store(true, Ordering::Relaxed);
+        self.shared.reloaded.store(true, Ordering::Relaxed);
         self.shared.work.notify_one();
     }
 
@@ -199,6 +203,7 @@ impl Dispatcher {
         loops.spawn(self.shared.clone().look_after_shards());
         loops.spawn(self.shared.clone().look_after_lanes());
         loops.spawn(self.shared.clone().listen());
+        loops.spawn(self.shared.clone().keep_waiting());
         loops.spawn(self.shared.clone().probe());
         loops.spawn(self.shared.clone().count());
         // An error means that whoever could tell us to stop is gone.

@@ -6,10 +6,13 @@ use std::time::Duration;
 
 use hapax_ledger::effect::EffectState;
 use hapax_ledger::id::EffectId;
+use hapax_ledger::lease::Fence;
 use hapax_store::StoreError;
 use hapax_store::nouns::{
-    Beat, Effect, EffectFilter, LANES_PER_LOOK_MAX, PAGE_MAX, Page, PageFrom, lane_shard,
+    Beat, Effect, EffectFilter, LANES_PER_LOOK_MAX, Move, Moved, PAGE_MAX, Page, PageFrom,
+    lane_shard,
 };
+use tokio::task::JoinSet;
 
 use super::dispatcher::{Shared, lock};
 use super::log::{Origin, of_effect};
@@ -22,6 +25,8 @@ const BEAT_EVERY: Duration = Duration::from_secs(1);
 const COUNT_EVERY: Duration = Duration::from_secs(10);
 /// Pages of uncertain effects that are read when a shard is new to this node. More than this is no longer for probes.
 const UNCERTAIN_PAGES_MAX: u32 = 40;
+/// Claims that are extended at a time.
+const EXTENDED_AT_A_TIME: usize = 256;
 /// Effects that are read at a time for lines about them: their events' bodies come along.
 const TOLD_AT_A_TIME: usize = 32;
 
@@ -87,6 +92,10 @@ impl Shared {
             self.find_uncertain(unlooked).await?;
             unlooked.clear();
         }
+        if self.reloaded.swap(false, Ordering::Relaxed) {
+            let found = self.find_uncertain(&held).await;
+            found.inspect_err(|_| self.reloaded.store(true, Ordering::Relaxed))?;
+        }
         // Hints between nodes may get lost; alone, this node hears of everything itself.
         if self.look_anew.swap(false, Ordering::Relaxed) || company {
             for shard in held {
@@ -134,6 +143,39 @@ impl Shared {
                 of_effect!(warn, effect.into(), origin.as_ref(), state = %effect.record.state,
                     "a claim ran out and was taken over");
             }
+        }
+    }
+
+    /// Keeps claims that were born started and wait in memory, for a rate or behind a slow target: one that ran out would be told as
+    /// lost although nothing was sent.
+    pub(super) async fn keep_waiting(self: Arc<Self>) {
+        loop {
+            tokio::time::sleep(self.lease_length() / 4).await;
+            self.extend_waiting().await;
+        }
+    }
+
+    async fn extend_waiting(self: &Arc<Self>) {
+        let before = clock::tick() + self.lease_length() / 2;
+        let ageing = lock(&self.lanes).ageing(before);
+        for some in ageing.chunks(EXTENDED_AT_A_TIME) {
+            let mut extending = JoinSet::new();
+            for (lane, effect, fence) in some.iter().cloned() {
+                extending.spawn(self.clone().extend_one(lane, effect, fence));
+            }
+            extending.join_all().await;
+        }
+    }
+
+    async fn extend_one(self: Arc<Self>, lane: Arc<str>, effect: EffectId, fence: Fence) {
+        let until = clock::tick() + self.lease_length();
+        let extend = Move::Extend(self.lease);
+        match self.store.advance(effect, fence, extend).await {
+            Ok(extended) => {
+                let held = matches!(extended.moved, Moved::Done(_));
+                lock(&self.lanes).extended(&lane, effect, held.then_some(until));
+            }
+            Err(error) => tracing::debug!(%error, "a claim that waits could not be extended"),
         }
     }
 

@@ -7,6 +7,8 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use hapax_ledger::id::EffectId;
+use hapax_ledger::lease::Fence;
 use hapax_ledger::outcome::Outcome;
 
 use super::breaker::{Allowed, Breaker};
@@ -287,6 +289,27 @@ impl Lane {
     /// One ended without having been sent.
     pub fn not_sent(&mut self) {
         self.in_flight = self.in_flight.saturating_sub(1);
+    }
+
+    /// Claims that wait in memory and were born started, and whose time ends before this.
+    pub fn ageing(&self, before: Instant) -> impl Iterator<Item = (EffectId, Fence)> {
+        let old = move |job: &&Job| job.effect.record.started && job.held_until < before;
+        let jobs = self.waiting.iter().chain(&self.older).filter(old);
+        jobs.map(|job| (job.effect.id, job.effect.record.fence))
+    }
+
+    /// A claim that waits in memory is held longer.
+    pub fn extended(&mut self, effect: EffectId, until: Instant) {
+        let mut jobs = self.waiting.iter_mut().chain(&mut self.older);
+        if let Some(job) = jobs.find(|job| job.effect.id == effect) {
+            job.held_until = until;
+        }
+    }
+
+    /// A claim that waits in memory is not ours any more.
+    pub fn lost(&mut self, effect: EffectId) {
+        self.waiting.retain(|job| job.effect.id != effect);
+        self.older.retain(|job| job.effect.id != effect);
     }
 
     /// Takes what waits in memory although it cannot be sent for now: the breaker has opened.

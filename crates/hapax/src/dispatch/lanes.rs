@@ -9,6 +9,8 @@ use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
+use hapax_ledger::id::EffectId;
+use hapax_ledger::lease::Fence;
 use hapax_ledger::outcome::Outcome;
 use hapax_store::nouns::{LaneRoom, lane_shard};
 
@@ -188,6 +190,24 @@ impl Lanes {
             Finished::NotSent => lane.not_sent(),
         });
         self.look_again(name, now);
+    }
+
+    /// Claims that wait in memory and were born started, and whose time ends before this.
+    pub fn ageing(&self, before: Instant) -> Vec<(Arc<str>, EffectId, Fence)> {
+        let lanes = self.lanes.iter();
+        let ageing = lanes.flat_map(|(name, lane)| {
+            let ageing = lane.ageing(before);
+            ageing.map(move |(effect, fence)| (name.clone(), effect, fence))
+        });
+        ageing.collect()
+    }
+
+    /// A claim that waits in memory is held longer, or not ours any more.
+    pub fn extended(&mut self, name: &Arc<str>, effect: EffectId, until: Option<Instant>) {
+        self.change(name, |lane| match until {
+            Some(until) => lane.extended(effect, until),
+            None => lane.lost(effect),
+        });
     }
 
     /// Is anything of this shard in memory?

@@ -14,10 +14,10 @@ pub(super) const CLAIMS_PER_SHARD_MAX: u32 = 2;
 /// Claims under way at a time, whatever their shards.
 const CLAIMS_UNDER_WAY_MAX: u32 = 8;
 /// Lanes that only failed are tried so many at a time,
-pub(super) const TRIALS_MAX: usize = 32;
-/// and no sooner than this after those before them. Of ten thousand each has its turn in 80 seconds, at the cost of a few commits a
-/// second; without this their trials would be most of what the store does.
-pub(super) const TRIALS_EVERY: Duration = Duration::from_millis(250);
+pub(super) const TRIALS_MAX: usize = 4;
+/// and no sooner than this after those before them. Of ten thousand each has its turn within 125 seconds, at the cost of small commits that
+/// keep nobody waiting; without this their trials would be most of what the store does.
+pub(super) const TRIALS_EVERY: Duration = Duration::from_millis(50);
 
 /// Those who would claim.
 pub(super) struct Lines {

@@ -163,7 +163,10 @@ impl Shared {
         let Some(resolution) = resolution else {
             return Asked::Again;
         };
-        match self.resolve(effect, question, resolution).await {
+        let timeout =
+            Span::from_micros(i64::try_from(target.timeout.as_micros()).unwrap_or(i64::MAX));
+        let by = Resolver::Probe { timeout };
+        match self.resolve(effect, question, resolution, by).await {
             Ok(asked) => asked,
             Err(error) => {
                 let origin = Origin::ask(&*self.store, question.event).await;
@@ -190,8 +193,9 @@ impl Shared {
         effect: EffectId,
         question: &Question,
         said: Resolution,
+        by: Resolver,
     ) -> Result<Asked, StoreError> {
-        let advanced = self.store.resolve(effect, said, Resolver::Probe).await?;
+        let advanced = self.store.resolve(effect, said, by).await?;
         self.opened(&advanced);
         match advanced.moved {
             Moved::Done(change) => {

@@ -209,3 +209,61 @@ impl EffectMetrics {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MORE: usize = 100;
+
+    /// Every metric by lane, with the labels that go along.
+    const BY_LANE: [(&str, &str); 4] = [
+        ("effect_attempts", ",outcome=\"applied\""),
+        ("effects_settled", ",state=\"done\""),
+        ("effects_rescued", ""),
+        ("effect_probes", ",outcome=\"applied\""),
+    ];
+
+    fn count(metrics: &EffectMetrics, lane: &str) {
+        let outcome = Outcome::Answered {
+            status: 200,
+            retry_after: None,
+        };
+        metrics.attempt(lane, outcome, Duration::ZERO, Duration::ZERO);
+        metrics.settled(lane, "done", Some(1));
+        metrics.rescued(lane);
+        metrics.probed(lane, "applied");
+    }
+
+    #[test]
+    fn lanes_beyond_the_first_ones_share_a_label() {
+        let metrics = EffectMetrics::default();
+        let mut all = Registry::default();
+        metrics.register(&mut all);
+        for n in 0..LANE_LABELS_MAX + MORE {
+            count(&metrics, &format!("lane-{n}"));
+        }
+        // One that has its own label keeps it.
+        count(&metrics, "lane-0");
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &all).expect("text");
+        for (metric, more) in BY_LANE {
+            let start = format!("{metric}_total{{");
+            let series = text.lines().filter(|line| line.starts_with(&start));
+            assert_eq!(series.count(), LANE_LABELS_MAX + 1, "{metric}");
+            let last = LANE_LABELS_MAX - 1;
+            for (lane, times) in [
+                ("lane-0".to_owned(), 2),
+                (format!("lane-{last}"), 1),
+                (OTHER.to_owned(), MORE),
+            ] {
+                let line = format!("{start}lane=\"{lane}\"{more}}} {times}");
+                assert!(text.lines().any(|found| found == line), "no {line}");
+            }
+        }
+        let lags = metrics.take_lags();
+        assert_eq!(lags.len(), LANE_LABELS_MAX + 1);
+        assert_eq!(lags[OTHER].attempts, MORE as u64);
+        assert_eq!(metrics.done("another"), MORE as u64);
+    }
+}

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::effects::scene::{SQLITE, fact, on_postgres};
+use crate::effects::scene::{SQLITE, Scene, effect, fact, on_postgres};
 use crate::support::clock::{TOO_LONG, until};
 use crate::support::sender::{SECRET, Sender};
 use crate::support::server::{Server, TOKEN};
@@ -78,6 +78,62 @@ fn names_it(lines: &[Value], message: &str, key: &str) {
     );
     let id = line["event"].as_str();
     assert!(id.is_some_and(|id| id.starts_with("evt_")), "{line}");
+}
+
+/// What a target refuses again and again is an error to look at from the third time on; what it only puts off, or breaks over, is not.
+#[test]
+fn what_is_refused_again_and_again_is_said_loudly() {
+    let loud = "the target keeps refusing this request; somebody should look before it is given up";
+    let table: [(&str, u16, &[u64]); 4] = [
+        ("wrong", 422, &[3, 4]),
+        ("gone", 410, &[3, 4]),
+        ("busy", 429, &[]),
+        ("broken", 500, &[]),
+    ];
+    let world = World::new(move |seen| {
+        let row = table.iter().find(|row| seen.target[1..] == *row.0);
+        Act::Answer(row.expect("a path of ours").1)
+    });
+    let effects = table.map(|(name, ..)| {
+        let retry = format!("retry = [{}]", ["\"0s\""; 5].join(", "));
+        effect(name, &world.url(&format!("/{name}")), &retry)
+    });
+    let scene = Scene::new(SQLITE, &effects);
+    let object = json!({ "id": "in_1", "note": CANARY });
+    let event = scene.send("evt_1", "invoice.paid", &object);
+    let lines = until(TOO_LONG, "all are given up", || {
+        // A whole request, which paces the loop.
+        scene.server.get("/healthz");
+        let said = scene.server.said().lock().expect("whole").clone();
+        let given_up = said.matches("given up after").count() == table.len();
+        // The line of a refusal may come after that of the next.
+        (given_up && said.matches(loud).count() >= 4).then_some(said)
+    });
+    assert!(!lines.contains(CANARY), "a payload is in the log");
+    let lines: Vec<Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a line is JSON"))
+        .collect();
+    names_it(&lines, loud, "event_key");
+    for (name, status, expected) in table {
+        let id = scene.effect(&event, name)["id"].clone();
+        let about = |line: &&Value| line["message"] == loud && line["effect"] == id;
+        let found: Vec<&Value> = lines.iter().filter(about).collect();
+        let attempts: Vec<u64> = found
+            .iter()
+            .filter_map(|line| line["attempts"].as_u64())
+            .collect();
+        assert_eq!(attempts, expected, "{name}: {lines:#?}");
+        for line in found {
+            let outcome = format!("answered {status}");
+            assert_eq!(line["level"], "ERROR", "{line}");
+            assert_eq!(line["outcome"], outcome, "{line}");
+            assert_eq!(
+                (&line["event"], &line["name"]),
+                (&json!(event), &json!(name))
+            );
+        }
+    }
 }
 
 /// A probe's word is told in the same words.

@@ -189,7 +189,12 @@ fn resolve() -> impl Strategy<Value = EffectCommand> {
         2 => Just(Resolution::NotApplied),
         1 => Just(Resolution::Skip),
     ];
-    let by = prop_oneof![Just(Resolver::Person), Just(Resolver::Probe)];
+    let by = prop_oneof![
+        Just(Resolver::Person),
+        Just(Resolver::Probe {
+            timeout: Span::from_secs(10)
+        })
+    ];
     (0..12usize, resolution, by).prop_map(|(nth, resolution, by)| EffectCommand::Resolve {
         nth,
         resolution,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::scene::{Scene, effect, on_each_store};
+use super::scene::{Scene, effect, ended, on_each_store};
 use crate::support::clock::{TOO_LONG, tick, until};
 use crate::support::world::{Act, World};
 
@@ -96,5 +96,25 @@ fn a_rate_holds() {
         }
         world.wait_for("all three", |seen| seen.len() == 3);
         assert!(tick() - start >= Duration::from_secs(2));
+    });
+}
+
+/// What waits in memory for its lane's rate, longer than its lease, is kept: none of it is told as lost, and each is sent once.
+#[test]
+fn what_waits_for_its_rate_is_kept() {
+    const EVENTS: usize = 12;
+    on_each_store(|store| {
+        let world = World::well();
+        let more = "rate = 1\nretry = [\"0s\"]";
+        let scene = Scene::short(store, &[effect("slow", &world.url("/"), more)]);
+        let send = |n| scene.send(&format!("evt_{n}"), "t", &json!({}));
+        let events: Vec<String> = (0..EVENTS).map(send).collect();
+        world.wait_for("all of them", |seen| seen.len() >= EVENTS);
+        for event in &events {
+            scene.wait_for_status(event, "completed");
+            let attempts = ended(&scene.effect(event, "slow")).len();
+            assert_eq!(attempts, 1, "no attempt was lost");
+        }
+        assert_eq!(world.seen().len(), EVENTS);
     });
 }

@@ -43,7 +43,7 @@ pub(super) fn wait_until_all_has_ended(server: &Server, requests: impl Fn() -> u
 
 /// Every effect with its attempts, by the key that the world sees.
 #[track_caller]
-pub(super) fn ledger(server: &Server) -> HashMap<String, Value> {
+pub(crate) fn ledger(server: &Server) -> HashMap<String, Value> {
     let mut connection = server.connect();
     let mut effects = HashMap::new();
     let mut path = "/api/v1/effect?limit=250".to_owned();

@@ -8,17 +8,21 @@
 //! - [`change`]: another config while effects are pending
 //! - [`probe`]: what is uncertain is asked about
 //! - [`crash`]: `kill -9` in mid-send
+//! - [`heartbeat`]: a target that takes longer to answer than a lease lasts
 //! - [`pause`]: a server that stands still beyond its lease
 //! - [`outage`]: a database that is away for longer than a lease
 //! - [`stop`]: a server that is told to stop
 //! - [`nodes`]: several servers on one database
+//! - [`metrics`]: what is counted of effects
 //!
 //! [`scene`] is a server with effects; [`judge`] compares the world with the ledger.
 
 mod change;
 mod crash;
+mod heartbeat;
 mod isolation;
-mod judge;
+pub(crate) mod judge;
+mod metrics;
 mod nodes;
 mod order;
 mod outage;

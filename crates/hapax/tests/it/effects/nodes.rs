@@ -1,14 +1,17 @@
 //! Several servers on one database: what one accepts another sends, caps hold over all of them, and a dead one is missed by nobody.
 
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::thread;
+use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::judge::{judge, ledger, wait_until_all_has_ended};
-use super::scene::{effect, fact, on_postgres, site};
+use super::scene::{effect, ended, fact, on_postgres, site};
 use crate::support::acks::{Acks, Told};
 use crate::support::client::Connection;
+use crate::support::clock::tick;
 use crate::support::lots::Lots;
 use crate::support::sender::Sender;
 use crate::support::server::Server;
@@ -21,6 +24,12 @@ const EVENTS: usize = 40;
 const CAP: usize = 3;
 /// As long as a target may take to answer.
 const ANSWER_STEPS: usize = 400_000;
+/// What a killed node had under way is sent again so soon: after its lease, and the beat of another node.
+const TAKEN_OVER_WITHIN: Duration = Duration::from_secs(3 + 1);
+/// A slow machine may take so much longer.
+const ALLOWANCE: Duration = Duration::from_secs(15);
+/// The event that calls for the effect whose first request is never answered.
+const HELD: &str = "evt_held";
 
 const LANES: [(&str, &str); 5] = [
     ("keyed", "repeat = \"keyed\""),
@@ -36,37 +45,58 @@ fn slow(seen: &Seen) -> Act {
     Act::Answer(200)
 }
 
-/// C3, D1-D6, G6, liveness: three nodes, one of which is killed under load.
+/// Never answers the first request for a key.
+fn hang_at_first(seen: &Seen) -> Act {
+    match seen.before {
+        0 => Act::Hang,
+        _ => Act::Answer(200),
+    }
+}
+
+/// The effects as one node knows them: their paths say which node has sent a request. `held` shares its shard with no other lane, so
+/// that nobody waits for that node to finish with it.
+fn effects(node: usize, worlds: &[(&str, &str, World)], holding: &World) -> Vec<String> {
+    let path = format!("/node-{node}");
+    let retry = "retry = [\"0s\", \"0s\", \"0s\"]";
+    let lanes = worlds.iter().map(|(name, more, world)| {
+        let more = format!("types = \"t\"\n{more}\nconcurrency = {CAP}\n{retry}");
+        effect(name, &world.url(&path), &more)
+    });
+    let more = format!("types = \"hold\"\ntimeout = \"5m\"\n{retry}");
+    let held = effect("held", &holding.url(&path), &more);
+    lanes.chain([held]).collect()
+}
+
+/// Which node has sent it.
+#[track_caller]
+fn node_of(seen: &Seen) -> usize {
+    let number = seen.target.strip_prefix("/node-");
+    let number = number.and_then(|number| number.parse().ok());
+    number.expect("a node's path")
+}
+
+/// C1, C3, D1-D6, G6, liveness: three nodes, one of which is killed under load, while a request of its own is with a target.
 #[test]
 fn three_nodes_and_one_is_killed() {
     on_postgres(|url| {
         let worlds = LANES.map(|(name, more)| (name, more, World::new(slow)));
-        let effects = worlds.each_ref().map(|(name, more, world)| {
-            let more = format!("{more}\nconcurrency = {CAP}\nretry = [\"0s\", \"0s\", \"0s\"]");
-            effect(name, &world.url("/"), &more)
-        });
+        let holding = World::new(hang_at_first);
         let entity = "entity = \"data.object.entity\"";
-        let sites: Vec<Site> = (0..NODES).map(|_| site(url, &effects, entity)).collect();
+        let sites: Vec<Site> = (0..NODES)
+            .map(|node| site(url, &effects(node, &worlds, &holding), entity))
+            .collect();
         let mut nodes: Vec<Server> = sites.iter().map(Site::start).collect();
-        let mut addresses: Vec<SocketAddr> = nodes.iter().map(Server::address).collect();
-        let victim = nodes.remove(0);
+        let addresses: Vec<SocketAddr> = nodes.iter().map(Server::address).collect();
         let mut acks = Acks::default();
-        thread::scope(|scope| {
-            let senders: Vec<_> = (0..NODES)
-                .map(|n| {
-                    let at = addresses.clone();
-                    addresses.rotate_left(1);
-                    scope.spawn(move || send(&at, &format!("n{n}")))
-                })
-                .collect();
-            let (_, _, world) = &worlds[0];
-            world.wait_for("load", |seen| seen.len() > EVENTS / 2);
-            victim.kill();
-            for heard in senders {
-                for (name, id) in heard.join().expect("a sender never fails") {
-                    acks.add(&name, id);
-                }
-            }
+        load(&addresses, 0..EVENTS / 2, &mut acks, || {});
+        hold(&nodes[0], &mut acks);
+        let held = holding.wait_for("the one that it holds", |seen| seen.len() == 1);
+        let victim = nodes.remove(node_of(&held[0]));
+        let (_, _, world) = &worlds[0];
+        let before = world.seen().len();
+        load(&addresses, EVENTS / 2..EVENTS, &mut acks, || {
+            world.wait_for("load", |seen| seen.len() > before + EVENTS / 4);
+            kill(victim, &holding);
         });
         let [node, other] = &nodes[..] else {
             panic!("two are left");
@@ -75,9 +105,12 @@ fn three_nodes_and_one_is_killed() {
         wait_until_all_has_ended(node, requests);
         acks.check(node);
         acks.check(other);
-        assert_eq!(acks.len(), NODES * EVENTS);
-        let seen: Vec<Seen> = worlds.iter().flat_map(|(.., world)| world.seen()).collect();
-        let states = judge(&seen, &ledger(node));
+        assert_eq!(acks.len(), NODES * EVENTS + 1);
+        let ledger = ledger(node);
+        assert_taken_over(&ledger[&format!("held:{HELD}")], &holding.seen());
+        let mut seen: Vec<Seen> = worlds.iter().flat_map(|(.., world)| world.seen()).collect();
+        seen.extend(holding.seen());
+        let states = judge(&seen, &ledger);
         let open: usize = ["pending", "claimed", "dead"]
             .iter()
             .filter_map(|state| states.get(*state))
@@ -90,18 +123,78 @@ fn three_nodes_and_one_is_killed() {
                 world.at_once_max()
             );
         }
-        assert!(worlds[0].2.at_once_max() > 1, "the load was no load");
+        assert!(world.at_once_max() > 1, "the load was no load");
+    });
+}
+
+/// Sends the event whose request is held, to a node that need not be the one that sends it on.
+fn hold(node: &Server, acks: &mut Acks) {
+    let body = fact(HELD, "hold", &json!({ "entity": "e_held" }));
+    let answer = node.ask(&Sender::to("billing").request_with(&body));
+    assert!(acks.hear(HELD, &answer), "it was refused");
+}
+
+/// Kills a node whose request is with the world, and measures how long it takes until another sends it again.
+#[track_caller]
+fn kill(victim: Server, holding: &World) {
+    assert_eq!(holding.seen().len(), 1, "sent again before its node ended");
+    let start = tick();
+    victim.kill();
+    holding.wait_for("what was under way again", |seen| seen.len() == 2);
+    let took = tick() - start;
+    assert!(took <= TAKEN_OVER_WITHIN + ALLOWANCE, "{took:?}");
+}
+
+/// C1, D5: what the killed node had under way was lost, and done by another, under a higher fence and the same key.
+#[track_caller]
+fn assert_taken_over(held: &Value, seen: &[Seen]) {
+    let [lost, done] = &ended(held)[..] else {
+        panic!("two attempts: {held:#}");
+    };
+    assert_eq!(lost["outcome"], "lost: lost_lease", "{held:#}");
+    assert_eq!(done["outcome"], "answered 200", "{held:#}");
+    assert_ne!(lost["node"], done["node"], "{held:#}");
+    assert!(lost["fence"].as_u64() < done["fence"].as_u64(), "{held:#}");
+    let [first, second] = seen else {
+        panic!("two requests: {seen:?}");
+    };
+    assert_ne!(node_of(first), node_of(second));
+    assert_eq!(first.key(), second.key());
+}
+
+/// A sender for each node, at the same time. What they were told is kept.
+fn load(
+    addresses: &[SocketAddr],
+    numbers: Range<usize>,
+    acks: &mut Acks,
+    meanwhile: impl FnOnce(),
+) {
+    thread::scope(|scope| {
+        let senders: Vec<_> = (0..NODES)
+            .map(|n| {
+                let mut at = addresses.to_vec();
+                at.rotate_left(n);
+                let numbers = numbers.clone();
+                scope.spawn(move || send(&at, &format!("n{n}"), numbers))
+            })
+            .collect();
+        meanwhile();
+        for heard in senders {
+            for (name, id) in heard.join().expect("a sender never fails") {
+                acks.add(&name, id);
+            }
+        }
     });
 }
 
 /// Sends to the first of these nodes, and as a sender would, to the next one what that does not answer.
-fn send(nodes: &[SocketAddr], prefix: &str) -> Vec<(String, String)> {
+fn send(nodes: &[SocketAddr], prefix: &str, numbers: Range<usize>) -> Vec<(String, String)> {
     let sender = Sender::to("billing");
     let mut nodes = nodes.iter();
     let mut next = || Connection::open(*nodes.next().expect("a node is left"));
     let mut connection = next();
     let mut heard = Vec::new();
-    for n in 0..EVENTS {
+    for n in numbers {
         let name = format!("evt_{prefix}_{n}");
         let body = fact(&name, "t", &json!({ "entity": format!("e_{}", n % 5) }));
         let answer = loop {

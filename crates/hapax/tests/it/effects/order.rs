@@ -119,6 +119,99 @@ fn an_older_version_is_stale() {
     });
 }
 
+/// F2: a source's versions count for each of its effects, but for those whose order is off or their own.
+#[test]
+fn a_source_s_versions_count_for_every_effect_that_says_nothing_else() {
+    on_each_store(|store| {
+        let world = World::well();
+        let rules = [
+            ("x", ""),
+            ("y", "order = \"source\""),
+            ("free", "order = \"off\""),
+            ("own", "order = { serial = true }"),
+        ];
+        let effects = rules.map(|(name, more)| effect(name, &world.url("/"), more));
+        let versions = "order = { version = \"data.object.v\" }";
+        let scene = Scene::with(store, &effects, &format!("{ENTITY}\n{versions}"));
+        let table = [
+            ("v2", "a", 2, "completed"),
+            ("v1", "a", 1, "stale"),
+            ("v3", "a", 3, "completed"),
+            ("other", "b", 1, "completed"),
+        ];
+        for (name, entity, version, status) in table {
+            let event = scene.send(name, "t", &json!({ "id": entity, "v": version }));
+            scene.wait_for_status(&event, status);
+            let (state, reason) = match status {
+                "stale" => ("skipped", json!("stale")),
+                _ => ("done", Value::Null),
+            };
+            for guarded in ["x", "y"] {
+                let effect = scene.effect(&event, guarded);
+                assert_eq!(
+                    (&effect["state"], &effect["skipReason"]),
+                    (&json!(state), &reason),
+                    "{guarded} of {name}"
+                );
+            }
+            for unguarded in ["free", "own"] {
+                let effect = scene.effect(&event, unguarded);
+                assert_eq!(effect["state"], "done", "{unguarded} of {name}");
+            }
+        }
+        let sent = world.by_key();
+        for (name, .., status) in table {
+            let requests = |who: &str| sent.get(&format!("{who}:{name}")).copied().unwrap_or(0);
+            let guarded = usize::from(status != "stale");
+            let all = ["x", "y", "free", "own"].map(requests);
+            assert_eq!(all, [guarded, guarded, 1, 1], "{name}");
+        }
+    });
+}
+
+/// F1, F3: a source's turns hold for each of its effects, but for those whose order is off; other entities do not wait.
+#[test]
+fn a_source_s_turns_hold_for_every_effect_that_says_nothing_else() {
+    on_each_store(|store| {
+        let world = World::new(|seen| match seen.key() {
+            "x:a_1" | "free:a_1" => Act::Held,
+            _ => Act::Answer(200),
+        });
+        let effects = [
+            effect("x", &world.url("/"), ""),
+            effect("free", &world.url("/"), "order = \"off\""),
+        ];
+        let turns = "order = { serial = true }";
+        let scene = Scene::with(store, &effects, &format!("{ENTITY}\n{turns}"));
+        let first = scene.send("a_1", "t", &of("a"));
+        world.wait_for("the first of a", |seen| seen.len() == 2);
+        let second = scene.send("a_2", "t", &of("a"));
+        scene.wait_for_state(&second, "free", "done");
+        let other = scene.send("b_1", "t", &of("b"));
+        scene.wait_for_status(&other, "completed");
+        let waiting = scene.effect(&second, "x");
+        assert_eq!(
+            (&waiting["state"], &waiting["gate"]),
+            (&json!("pending"), &json!("waiting"))
+        );
+        assert!(!world.by_key().contains_key("x:a_2"), "out of turn");
+        world.release(2);
+        for event in [&first, &second] {
+            scene.wait_for_status(event, "completed");
+        }
+        let keys: Vec<String> = world
+            .seen()
+            .iter()
+            .map(|seen| seen.key().to_owned())
+            .filter(|key| key.starts_with("x:a"))
+            .collect();
+        assert_eq!(keys, ["x:a_1", "x:a_2"]);
+        for (key, requests) in world.by_key() {
+            assert_eq!(requests, 1, "{key}");
+        }
+    });
+}
+
 /// After the end of an entity its other types wait for a person, until something opens it again; other entities go on, and so do
 /// effects whose order is off.
 #[test]

@@ -81,3 +81,18 @@ fn a_probe_that_says_no_is_not_believed_at_once() {
         }
     });
 }
+
+/// A probe that the config gets later speaks for what is uncertain already.
+#[test]
+fn a_probe_that_is_added_is_asked_about_what_was_uncertain_before() {
+    on_each_store(|store| {
+        let world = world();
+        let without = effect("x", &world.url("/x"), "repeat = \"once\"");
+        let scene = Scene::new(store, &[without]);
+        let event = scene.send("yes", "t", &json!({}));
+        scene.wait_for_state(&event, "x", "uncertain");
+        scene.reload(&[probed(&world)]);
+        scene.wait_for_status(&event, "completed");
+        assert_eq!(world.by_key()["x:yes"], 1);
+    });
+}

@@ -102,6 +102,17 @@ impl Shim {
         }
     }
 
+    /// The site's next servers run without it: it makes every sync slow.
+    pub(crate) fn stand_aside(&self, site: &mut Site) {
+        site.set("LD_PRELOAD", "");
+    }
+
+    /// The site's next servers run behind it again.
+    pub(crate) fn stand_before(&self, site: &mut Site) {
+        let library = self.flags.with_file_name("shim.so");
+        site.set("LD_PRELOAD", library.to_str().expect("text"));
+    }
+
     /// From now on the kernel fails in this way.
     pub(crate) fn begin(&self, fault: Fault) {
         let (name, part) = fault.flag();

@@ -4,22 +4,28 @@
 //! - [`running`]: requests at a time, callers that go away, and a server that stops
 //! - [`crash`]: `kill -9` with a request under way; a database that is away
 //! - `points`: `kill -9` between every two steps of a request; it needs the shim, and so Linux
+//! - `disk`: a disk that takes no commit; it needs the shim too
+//! - [`streams`]: answers that have no end, or are too large to keep
 //! - [`callers`]: who calls, by header, token, certificate or another service's word
 //! - [`passing`]: what is passed through: streams, changes of protocol, heads
 //! - [`operators`]: keys as operators see and resolve them; probes
-//! - [`conform`]: `hapax conform` against guards and against an API that does not conform
+//! - [`conform`]: `hapax conform` against guards, against the layer, and against an API that does not conform
 //! - [`config`]: what is said about mistakes in `[[guard]]`
 //!
-//! [`scene`] is a server with one guard.
+//! [`scene`] is a server with one guard, [`layer`] a service with hapax-tower's layer around it.
 
 mod answers;
 mod callers;
 mod config;
 mod conform;
 mod crash;
+#[cfg(target_os = "linux")]
+mod disk;
+mod layer;
 mod operators;
 mod passing;
 #[cfg(target_os = "linux")]
 mod points;
 mod running;
 pub(crate) mod scene;
+mod streams;

@@ -33,6 +33,32 @@ async fn retry_after_is_honoured() {
     scene.end().await;
 }
 
+/// The same by the consumer's own log: the schedule says at once, and nothing comes before the consumer wants it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_refused_comes_again_when_the_consumer_wants_it() {
+    const ASKED: Duration = Duration::from_secs(1);
+    let world = World::new(|seen| {
+        let asks = "retry-after: 1\r\n";
+        match seen.before {
+            0 => Act::AnswerWith(429, asks, String::new()),
+            1 => Act::AnswerWith(503, asks, String::new()),
+            _ => Act::Answer(200),
+        }
+    });
+    let scene = Scene::new().await;
+    let app = scene.app(&AppExtra::default()).await;
+    scene.endpoint(app, &world.url("/"), tries(9)).await;
+    let event = scene.publish(app, "{}", About::default()).await;
+    scene.until_state(event, EffectState::Done).await;
+    let seen = world.seen();
+    assert_eq!(seen.len(), 3);
+    for (first, second) in seen.iter().zip(&seen[1..]) {
+        let gap = second.at - first.at;
+        assert!(gap >= ASKED, "{gap:?}");
+    }
+    scene.end().await;
+}
+
 /// Ten at five a second: the bucket holds five, the others take a second more.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rate_holds() {

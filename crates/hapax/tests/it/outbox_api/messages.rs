@@ -1,8 +1,12 @@
 //! Messages: published once under their id, refused where they do not fit, and sent to those who are subscribed.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
+use super::polling::delayed;
 use super::scene::{message, on_each_store};
+use crate::support::clock::tick;
 use crate::support::server::TOKEN;
 use crate::support::world::World;
 
@@ -109,6 +113,53 @@ fn a_message_goes_to_those_who_want_it_as_it_was_written() {
         let seen = world.wait_for("three deliveries", |seen| seen.len() == 3);
         assert_eq!(seen[2].body, b"<a/>");
         assert_eq!(seen[2].headers["content-type"], "text/xml");
+    });
+}
+
+/// By the consumer's own log: what is published later and due at once overtakes it.
+#[test]
+fn a_message_stays_away_until_its_time() {
+    on_each_store(|scene| {
+        let world = World::well();
+        scene.app("acme");
+        scene.endpoint("acme", "one", &world, json!({}));
+        let start = tick();
+        let later = scene.publish("acme", &delayed(1, 3));
+        let first = scene.publish("acme", &message(2));
+        let seen = world.wait_for("both", |seen| seen.len() == 2);
+        let ids: Vec<&str> = seen.iter().map(|one| &*one.headers["webhook-id"]).collect();
+        assert_eq!(ids, [first.as_str(), later.as_str()]);
+        let waited = seen[1].at - start;
+        assert!(waited >= Duration::from_secs(3), "{waited:?}");
+    });
+}
+
+#[test]
+fn a_precheck_says_whether_anybody_wants_such_a_message() {
+    on_each_store(|scene| {
+        let world = World::well();
+        scene.app("acme");
+        let active = |body: &Value| {
+            let told = scene.told(200, "POST", "/app/acme/msg/precheck/active", body);
+            told["active"].as_bool().expect("yes or no")
+        };
+        assert!(!active(&json!({"eventType": "a"})), "there is nobody");
+        scene.endpoint("acme", "type", &world, json!({"eventTypes": ["a"]}));
+        let both = json!({"eventTypes": ["b"], "channels": ["c"]});
+        scene.endpoint("acme", "both", &world, both);
+        for (body, wanted) in [
+            (json!({"eventType": "a"}), true),
+            (json!({"eventType": "other"}), false),
+            (json!({"eventType": "b"}), false),
+            (json!({"eventType": "b", "channels": ["d"]}), false),
+            (json!({"eventType": "b", "channels": ["c"]}), true),
+        ] {
+            assert_eq!(active(&body), wanted, "{body}");
+        }
+        let path = "/app/acme/endpoint/type";
+        scene.told(200, "PATCH", path, &json!({"disabled": true}));
+        assert!(!active(&json!({"eventType": "a"})), "it is disabled");
+        assert!(world.seen().is_empty(), "nothing is sent");
     });
 }
 

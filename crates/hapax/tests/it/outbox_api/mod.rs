@@ -3,7 +3,7 @@
 //! - [`catalogue`]: applications, endpoints, types of events
 //! - [`messages`]: what is published once, and refused
 //! - [`again`]: attempts, dead letters, sending again, jobs
-//! - [`crash`]: `kill -9` while the deliveries of a message are made
+//! - `crash`: `kill -9` while the deliveries of a message are made; it needs the shim, and so Linux
 //! - [`failing`]: an endpoint that fails until it is disabled
 //! - [`operators`]: endpoints of operators
 //! - [`polling`]: consumers that ask
@@ -19,6 +19,7 @@
 mod again;
 mod alerts;
 mod catalogue;
+#[cfg(target_os = "linux")]
 mod crash;
 mod failing;
 mod lost_key;

@@ -13,7 +13,8 @@ fn in_seconds(seconds: i64) -> String {
     at.expect("a time").to_string()
 }
 
-fn delayed(number: u32, seconds: i64) -> Value {
+/// A message that is to be sent so many seconds from now.
+pub(super) fn delayed(number: u32, seconds: i64) -> Value {
     let mut body = message(number);
     body["deliverAt"] = in_seconds(seconds).into();
     body

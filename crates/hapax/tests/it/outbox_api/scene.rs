@@ -9,14 +9,14 @@ use crate::support::server::{Server, TOKEN};
 use crate::support::site::Site;
 use crate::support::world::World;
 
-/// The lease is the shortest there is, so that nobody waits long for what a killed server held.
-const CONFIG: &str = "[limits]\nlease = \"3s\"\n[outbox]\nallow_subnets = [\"127.0.0.0/8\"]\n";
+/// The shortest there is, so that nobody waits long for what a killed server held.
+const LEASE: &str = "3s";
 /// 32 bytes, as several nodes would share them.
 const VAULT_KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
 pub(super) struct Scene {
     pub(super) server: Server,
-    site: Site,
+    pub(super) site: Site,
 }
 
 /// Runs a test on SQLite and, where there is one, on PostgreSQL.
@@ -35,6 +35,16 @@ pub(super) fn on_each_store_with(more: &str, test: impl Fn(Scene) + Send + 'stat
     });
 }
 
+/// A site whose endpoints may be on this machine, without a server: with this lease, and more lines in its config, which begin under
+/// `[outbox]`.
+pub(super) fn site(lease: &str, store: &str, more: &str) -> Site {
+    let limits = format!("[limits]\nlease = \"{lease}\"");
+    let outbox = "[outbox]\nallow_subnets = [\"127.0.0.0/8\"]";
+    let mut site = Site::with(store, &format!("{limits}\n{outbox}\n{more}"));
+    site.set("HAPAX_VAULT_KEY", VAULT_KEY);
+    site
+}
+
 impl Scene {
     pub(super) fn new(store: &str) -> Scene {
         Scene::with(store, "")
@@ -42,31 +52,33 @@ impl Scene {
 
     /// One with more lines in its config; they begin under `[outbox]`.
     pub(super) fn with(store: &str, more: &str) -> Scene {
-        let mut site = Site::with(store, &format!("{CONFIG}{more}"));
-        site.set("HAPAX_VAULT_KEY", VAULT_KEY);
+        Scene::of(site(LEASE, store, more))
+    }
+
+    /// A server on the ledger of a site.
+    pub(super) fn of(site: Site) -> Scene {
         Scene {
             server: site.start(),
             site,
         }
     }
 
+    /// `kill -9`, and no other server yet.
+    pub(super) fn killed(self) -> Site {
+        self.server.kill();
+        self.site
+    }
+
     /// `kill -9`, and another server on the same ledger.
     pub(super) fn restarted(self) -> Scene {
-        self.server.kill();
-        Scene {
-            server: self.site.start(),
-            site: self.site,
-        }
+        Scene::of(self.killed())
     }
 
     /// Something is done to its store while no server has it, then another one begins.
     pub(super) fn restarted_after(self, meanwhile: impl FnOnce(&std::path::Path)) -> Scene {
-        self.server.kill();
-        meanwhile(&self.site.data().join("hapax.db"));
-        Scene {
-            server: self.site.start(),
-            site: self.site,
-        }
+        let site = self.killed();
+        meanwhile(&site.data().join("hapax.db"));
+        Scene::of(site)
     }
 
     pub(super) fn get(&self, path: &str) -> Answer {

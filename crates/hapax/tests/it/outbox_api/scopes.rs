@@ -63,6 +63,25 @@ fn a_token_of_the_portal_sees_its_own_application_until_it_ends() {
     });
 }
 
+/// Flags would narrow what a consumer is shown, and here nothing does: no token is made that shows more than was asked for.
+#[test]
+fn access_with_feature_flags_is_refused() {
+    on_each_store(|scene| {
+        let path = "/auth/app-portal-access/acme";
+        let flags = |flags: Value| json!({"application": {"name": "acme"}, "featureFlags": flags});
+        let refused = scene.post(path, &flags(json!(["beta"])));
+        assert_eq!((refused.status, refused.code().as_str()), (501, "H0327"));
+        assert!(refused.json()["token"].is_null(), "{refused:?}");
+        assert_eq!(scene.get("/app/acme").status, 404, "nothing was done");
+        assert!(scene.listed("/audit", "action").is_empty());
+        assert_eq!(scene.post(path, &flags(json!("beta"))).status, 422);
+        for none in [json!([]), Value::Null] {
+            let access = scene.told(200, "POST", path, &flags(none));
+            assert!(access["token"].is_string(), "{access}");
+        }
+    });
+}
+
 #[test]
 fn a_publishers_token_of_one_application_publishes_for_it_alone() {
     on_each_store(|scene| {

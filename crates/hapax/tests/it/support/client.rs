@@ -159,6 +159,25 @@ impl Connection {
         Ok(String::from_utf8_lossy(&read).into_owned())
     }
 
+    /// The body of an answer that comes in chunks and whose head has been read, to its end.
+    pub(crate) fn chunks(&mut self) -> io::Result<Vec<u8>> {
+        let mut body = Vec::new();
+        loop {
+            let line = self.read_until("\r\n")?;
+            let size = usize::from_str_radix(&line, 16)
+                .map_err(|_| io::Error::new(ErrorKind::InvalidData, line))?;
+            // Its line ends where it does. The last one is empty, and no trailers are expected behind it.
+            while self.unread.len() < size + 2 {
+                self.read_more()?;
+            }
+            body.extend_from_slice(&self.unread[..size]);
+            self.unread.drain(..size + 2);
+            if size == 0 {
+                return Ok(body);
+            }
+        }
+    }
+
     /// Does nothing come for this long? A peer that closes says something too.
     pub(crate) fn is_silent_for(&mut self, time: Duration) -> bool {
         self.stream.set_read_timeout(Some(time)).expect("a time");

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::Instant;
 
-use super::clock::TOO_LONG;
+use super::clock::{TOO_LONG, tick};
 
 /// One request as the world received it.
 #[derive(Clone, Debug)]
@@ -19,6 +20,8 @@ pub(crate) struct Seen {
     pub(crate) body: Vec<u8>,
     /// How many requests with the same key came before it.
     pub(crate) before: usize,
+    /// When all of it was there.
+    pub(crate) at: Instant,
 }
 
 impl Seen {
@@ -46,6 +49,8 @@ pub(crate) enum Act {
     HeldThenWith(u16, &'static str, String),
     /// Closes without a word once the test says so.
     HeldThenHangUp,
+    /// Answers 200 with more headers and a body in pieces, each but the first once the test says so.
+    InPieces(&'static str, Vec<String>),
 }
 
 type Manners = dyn Fn(&Seen) -> Act + Send + Sync;
@@ -177,7 +182,7 @@ impl Shared {
             // Before the answer leaves: whoever hears it may send the next at once.
             self.state.lock().expect("whole").at_once -= 1;
             match answer {
-                Some(answer) if stream.write_all(answer.as_bytes()).is_ok() => {}
+                Some(parts) if self.send(&mut stream, &parts) => {}
                 Some(_) | None => return,
             }
         }
@@ -197,8 +202,18 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Waits as long as it wants to. The bytes of its answer; nothing if it hangs up.
-    fn answer(&self, act: Act) -> Option<String> {
+    /// Sends the parts of an answer, each but the first once the test says so. Have all of them left?
+    fn send(&self, stream: &mut TcpStream, parts: &[String]) -> bool {
+        parts.iter().enumerate().all(|(nth, part)| {
+            if nth > 0 {
+                self.wait_for_release();
+            }
+            stream.write_all(part.as_bytes()).is_ok()
+        })
+    }
+
+    /// Waits as long as it wants to. The parts of its answer, mostly one; nothing if it hangs up.
+    fn answer(&self, act: Act) -> Option<Vec<String>> {
         let (status, headers, body) = match act {
             Act::Answer(status) => (status, "", String::new()),
             Act::AnswerWith(status, headers, body) => (status, headers, body),
@@ -223,11 +238,13 @@ impl Shared {
                 self.wait_for_release();
                 return None;
             }
+            Act::InPieces(headers, pieces) => return Some(chunked(headers, &pieces)),
         };
         let length = body.len();
-        Some(format!(
+        let whole = format!(
             "HTTP/1.1 {status} as it is\r\ncontent-length: {length}\r\n{headers}\r\n{body}"
-        ))
+        );
+        Some(vec![whole])
     }
 
     fn wait_for_release(&self) {
@@ -242,6 +259,20 @@ impl Shared {
         let state = self.state.lock().expect("whole");
         drop(self.changed.wait_while(state, |state| !over(state)));
     }
+}
+
+/// An answer in chunks: the head leaves with the first of them, the end with the last.
+fn chunked(headers: &str, pieces: &[String]) -> Vec<String> {
+    let chunk = |piece: &String| format!("{:x}\r\n{piece}\r\n", piece.len());
+    let mut parts: Vec<String> = pieces.iter().map(chunk).collect();
+    let head = format!("HTTP/1.1 200 as it is\r\ntransfer-encoding: chunked\r\n{headers}\r\n");
+    if let Some(first) = parts.first_mut() {
+        first.insert_str(0, &head);
+    }
+    if let Some(last) = parts.last_mut() {
+        last.push_str("0\r\n\r\n");
+    }
+    parts
 }
 
 fn read(reader: &mut impl BufRead) -> Option<Seen> {
@@ -266,5 +297,6 @@ fn read(reader: &mut impl BufRead) -> Option<Seen> {
         headers,
         body,
         before: 0,
+        at: tick(),
     })
 }

@@ -421,7 +421,7 @@ bodies! {
         /// What it may do; all, unless given.
         #[schema(schema_with = own::capabilities)]
         capabilities: Option<Vec<String>>,
-        /// Means nothing here.
+        /// Not offered: an empty list, or nothing.
         feature_flags: Option<Vec<String>>,
         /// For how many seconds the token counts; a week unless given.
         #[schema(schema_with = own::portal_expiry_or_null)]

@@ -15,9 +15,10 @@ use super::change::no_content;
 use super::halt::{Halt, Outcome};
 use super::message;
 use crate::entropy;
-use crate::http::answer;
+use crate::http::answer::{self, explained};
 use crate::http::api::Api;
 use crate::http::api::describe::asked_outbox::{ExpireRequest, PortalRequest, ResendRequest};
+use crate::http::api::describe::told;
 use crate::http::api::posted::{self, Posted};
 use crate::http::auth::token_hash;
 use crate::operate::ids;
@@ -60,7 +61,8 @@ struct KeptBody {
 #[utoipa::path(post, path = "/auth/app-portal-access/{app_id}", operation_id = "createPortalAccess", tag = "portal",
     params(("app_id" = String, Path, description = "the application's id or uid")),
     request_body = Option<PortalRequest>,
-    responses((status = OK, description = "the link and the token", body = AccessBody)))]
+    responses((status = OK, description = "the link and the token", body = AccessBody),
+        (status = NOT_IMPLEMENTED, description = "feature flags are not offered; nothing was done", body = told::Problem)))]
 pub async fn access(
     State(api): State<Api>,
     Path(name): Path<String>,
@@ -72,7 +74,7 @@ pub async fn access(
     let expected = "words such as ViewBase are expected";
     let known = |word: &str| CAPABILITIES.contains(&word);
     let capabilities = fields.words("capabilities", CAPABILITIES.len(), expected, known);
-    fields.texts("featureFlags");
+    let flags = fields.texts("featureFlags");
     let expiry = fields.optional_number("expiry", EXPIRY_SECONDS_MIN..=EXPIRY_SECONDS_MAX);
     let session = fields.optional_text("sessionId");
     // A token looks or may do all there is for its application. What lies between is not rounded up to more than was asked for.
@@ -92,6 +94,11 @@ pub async fn access(
         );
     }
     fields.finish()?;
+    // They narrow which types of events a consumer is shown. Here all are shown, and that is more than was asked for.
+    if !flags.is_empty() {
+        let detail = "Hapax does not offer feature flags for consumers; nothing was done";
+        return Err(explained(answer::UNSUPPORTED, detail, None).into());
+    }
     let app = {
         api.publisher
             .registry

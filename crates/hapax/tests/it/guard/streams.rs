@@ -1,0 +1,59 @@
+//! Answers under a key that have no end, or are too large to keep: their caller gets them as they come, and nobody gets them made again.
+
+use super::scene::{Scene, charge, refused};
+use crate::effects::scene::on_each_store;
+use crate::support::world::{Act, World};
+
+/// A large answer has so many pieces: 8 MiB. A guard keeps 1 MiB unless it is told otherwise.
+const PIECES: usize = 128;
+
+/// 64 KiB, and each piece has bytes of its own.
+fn piece(nth: usize) -> String {
+    format!("{nth:08x}").repeat(8 * 1024)
+}
+
+/// H1, H3.
+#[test]
+fn events_under_a_key_are_passed_on_as_they_come_and_not_made_again() {
+    on_each_store(|store| {
+        let world = World::new(|_| {
+            let events = ["data: 1\n\n", "data: 2\n\n"].map(str::to_owned);
+            Act::InPieces("content-type: text/event-stream\r\n", events.to_vec())
+        });
+        let scene = Scene::new(store, &world.url(""), "");
+        let mut first = scene.connect();
+        first.send(&charge("k1")).expect("sent");
+        let head = first.read_until("\r\n\r\n").expect("a head");
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+        assert!(head.contains("text/event-stream"), "{head}");
+        // Only then is the second one sent.
+        first.read_until("data: 1").expect("the first event");
+        // The stream is open, and a retry is answered all the same.
+        refused(&scene.charge("k1"), 409, "response-not-kept");
+        world.release(1);
+        first.read_until("data: 2").expect("the second event");
+        refused(&scene.charge("k1"), 409, "response-not-kept");
+        assert_eq!(world.seen().len(), 1);
+    });
+}
+
+/// H1, H3.
+#[test]
+fn a_large_answer_in_chunks_reaches_its_caller_whole_and_is_not_made_again() {
+    on_each_store(|store| {
+        let world = World::new(|_| Act::InPieces("", (0..PIECES).map(piece).collect()));
+        // No piece waits for the test.
+        world.release(PIECES);
+        let scene = Scene::new(store, &world.url(""), "");
+        let mut first = scene.connect();
+        first.send(&charge("k1")).expect("sent");
+        let head = first.read_until("\r\n\r\n").expect("a head");
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+        let body = first.chunks().expect("a whole answer");
+        let whole: String = (0..PIECES).map(piece).collect();
+        assert_eq!((body.len(), whole.len()), (8 << 20, 8 << 20));
+        assert!(body == whole.as_bytes(), "some bytes are others");
+        refused(&scene.charge("k1"), 409, "response-not-kept");
+        assert_eq!(world.seen().len(), 1);
+    });
+}
