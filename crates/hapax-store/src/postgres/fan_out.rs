@@ -134,13 +134,12 @@ pub(super) async fn step(
         return Ok(FannedOut::default());
     }
     let taken = pool.take().await?;
-    let lanes = match Next::lock(&taken).await? {
-        Some(next) => next.make(taken, entropy, clock).await?,
-        None => {
-            taken.roll_back().await;
-            Vec::new()
-        }
+    let Some(next) = Next::lock(&taken).await? else {
+        // Somebody is at it, and goes on until there is no more. Asking again and again would only keep the server busy.
+        taken.roll_back().await;
+        return Ok(FannedOut::default());
     };
+    let lanes = next.make(taken, entropy, clock).await?;
     let more = is_any(pool).await?;
     Ok(FannedOut { lanes, more })
 }

@@ -241,10 +241,10 @@ impl Answers {
     }
 
     /// Keeps them. A key's lock is held, so nobody else writes its answer.
-    pub(super) fn insert(&self) -> Statement<'_> {
-        let sql = "INSERT INTO hapax.guard_answer (shard, id, answer)
-             SELECT unnest($1::int2[]), unnest($2::uuid[]), unnest($3::bytea[])
-             ON CONFLICT (shard, id) DO UPDATE SET answer = excluded.answer";
+    pub(super) fn update(&self) -> Statement<'_> {
+        let sql = "UPDATE hapax.guard_key k SET answer = x.answer
+             FROM unnest($1::int2[], $2::uuid[], $3::bytea[]) AS x (shard, id, answer)
+             WHERE k.id = x.id AND k.shard = x.shard";
         let params: Vec<Param<'_>> = vec![
             (&self.shard, Type::INT2_ARRAY),
             (&self.id, Type::UUID_ARRAY),
@@ -255,9 +255,9 @@ impl Answers {
 
     /// Deletes them.
     pub(super) fn delete(&self) -> Statement<'_> {
-        let sql =
-            "DELETE FROM hapax.guard_answer a USING unnest($1::int2[], $2::uuid[]) AS x (shard, id)
-             WHERE a.shard = x.shard AND a.id = x.id";
+        let sql = "UPDATE hapax.guard_key k SET answer = NULL
+             FROM unnest($1::int2[], $2::uuid[]) AS x (shard, id)
+             WHERE k.id = x.id AND k.shard = x.shard AND k.answer IS NOT NULL";
         let params: Vec<Param<'_>> = vec![
             (&self.shard, Type::INT2_ARRAY),
             (&self.id, Type::UUID_ARRAY),

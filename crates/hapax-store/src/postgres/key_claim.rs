@@ -317,14 +317,15 @@ async fn answers(
     let ids: Vec<Uuid> = wanted.iter().map(|id| Uuid(id.bytes())).collect();
     let rows = taken
         .query(
-            "SELECT a.id, a.answer FROM unnest($1::int2[], $2::uuid[]) AS x (shard, id)
-             JOIN hapax.guard_answer a ON a.shard = x.shard AND a.id = x.id",
+            "SELECT k.id, k.answer FROM unnest($1::int2[], $2::uuid[]) AS x (shard, id)
+             JOIN hapax.guard_key k ON k.id = x.id AND k.shard = x.shard",
             &[(&shards, Type::INT2_ARRAY), (&ids, Type::UUID_ARRAY)],
         )
         .await?;
-    let found = rows.iter().map(|row| {
+    let found = rows.iter().filter_map(|row| {
         let id = KeyId::from_bytes(row.get::<_, Uuid>(0).0);
-        (id, Bytes::from(row.get::<_, Vec<u8>>(1)))
+        let answer: Option<Vec<u8>> = row.get(1);
+        Some((id, Bytes::from(answer?)))
     });
     Ok(found.collect())
 }

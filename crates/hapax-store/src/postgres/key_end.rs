@@ -37,7 +37,6 @@ pub(super) fn apart(jobs: Vec<Job<KeySettles>>) -> (Vec<Job<KeySettles>>, Vec<Jo
 #[derive(Default)]
 struct Columns<'a> {
     id: Vec<Uuid>,
-    shard: Vec<i16>,
     fence: Vec<i64>,
     state: Vec<i16>,
     ended_at: Vec<i64>,
@@ -58,7 +57,6 @@ impl<'a> Columns<'a> {
                 continue;
             };
             columns.id.push(Uuid(ask.id.bytes()));
-            columns.shard.push(ask.id.0.shard() as i16);
             columns.fence.push(ask.fence.as_u64() as i64);
             columns.state.push(state.code().into());
             columns.ended_at.push(ending.at.micros());
@@ -85,7 +83,6 @@ pub(super) async fn end(
     let given = clock.given();
     let params: Vec<Param<'_>> = vec![
         (&columns.id, Type::UUID_ARRAY),
-        (&columns.shard, Type::INT2_ARRAY),
         (&columns.fence, Type::INT8_ARRAY),
         (&columns.state, Type::INT2_ARRAY),
         (&columns.ended_at, Type::INT8_ARRAY),
@@ -104,19 +101,14 @@ pub(super) async fn end(
     Ok(ended.collect())
 }
 
-/// A key's lock is held when its answer is written, so nobody else writes that; and a run that has not ended has none yet.
+/// What an earlier run of the key was answered with went when this one began.
 const END: &str = concat!(
-    "WITH ended AS (
-         UPDATE hapax.guard_key k SET state = x.state, ended_at = x.ended_at, status = x.status, error = x.error,
-             expires_at = t.now + x.ttl
-         FROM unnest($1::uuid[], $2::int2[], $3::int8[], $4::int2[], $5::int8[], $6::int4[], $7::text[], $8::int8[], $9::bytea[])
-             AS x (id, shard, fence, state, ended_at, status, error, ttl, answer), ",
-    now!("$10"),
+    "UPDATE hapax.guard_key k SET state = x.state, ended_at = x.ended_at, status = x.status, error = x.error,
+             expires_at = t.now + x.ttl, answer = x.answer
+         FROM unnest($1::uuid[], $2::int8[], $3::int2[], $4::int8[], $5::int4[], $6::text[], $7::int8[], $8::bytea[])
+             AS x (id, fence, state, ended_at, status, error, ttl, answer), ",
+    now!("$9"),
     " AS t (now)
-         WHERE k.id = x.id AND k.fence = x.fence AND k.state = ANY ($11)
-         RETURNING k.id, k.expires_at, x.shard, x.answer
-     ), kept AS (
-         INSERT INTO hapax.guard_answer (shard, id, answer) SELECT shard, id, answer FROM ended WHERE answer IS NOT NULL
-     )
-     SELECT id, expires_at FROM ended"
+         WHERE k.id = x.id AND k.fence = x.fence AND k.state = ANY ($10)
+         RETURNING k.id, k.expires_at"
 );

@@ -77,11 +77,10 @@ fn to_found(row: &Row) -> Found {
 }
 
 const LOOK: &str = key_columns!(
-    ", x.n, t.now, a.answer",
+    ", x.n, t.now, CASE WHEN k.state IN (1, 2) THEN k.answer END",
     concat!(
         "FROM unnest($1::int2[], $2::uuid[]) WITH ORDINALITY AS x (shard, key_hash, n)
          JOIN hapax.guard_key k ON k.shard = x.shard AND k.key_hash = x.key_hash
-         LEFT JOIN hapax.guard_answer a ON k.state IN (1, 2) AND a.shard = k.shard AND a.id = k.id
          CROSS JOIN ",
         now!("$3"),
         " AS t (now)"

@@ -1,11 +1,10 @@
 //! Forgets guarded keys that are free, a little at a time, once events have been gone through.
 
-use hapax_ledger::id::KeyId;
 use hapax_ledger::time::Time;
 use tokio::sync::Mutex;
 use tokio_postgres::types::Type;
 
-use super::key::{Answers, KEY_COLUMNS, KeyRow, key_columns, to_key};
+use super::key::{KEY_COLUMNS, KeyRow, key_columns, to_key};
 use super::moment::{LeaseClock, now};
 use super::pool::Pool;
 use super::reap::Reaper;
@@ -129,10 +128,6 @@ async fn step(
         (&fences as _, Type::INT8_ARRAY),
     ];
     let gone = taken.query(DELETE, &params).await?;
-    let mut answers = Answers::default();
-    for row in &gone {
-        answers.forget(KeyId::from_bytes(row.get::<_, Uuid>(0).0));
-    }
-    taken.commit_behind(&[answers.delete()]).await?;
+    taken.commit().await?;
     Ok((gone.len() as u32, last))
 }

@@ -151,7 +151,7 @@ async fn settle(
     let columns = KeyColumns::of(written.iter().filter_map(|id| keys.get(id)));
     let mut last = vec![columns.update()];
     if !answers.is_empty() {
-        last.push(answers.insert());
+        last.push(answers.update());
     }
     taken.commit_behind(&last).await?;
     Ok(said)

@@ -360,8 +360,13 @@ CREATE TABLE hapax.guard_key (
     key         text     COLLATE "C" NOT NULL,
     node        text     COLLATE "C" NOT NULL,
     error       text     COLLATE "C",
+    -- What a retry is answered with, sealed by the guard; of the latest run. Here and not apart, since a run that ends writes its row anew: a
+    -- large one is kept out of line by the server itself, so lists stay narrow.
+    answer      bytea,
     CONSTRAINT guard_key_pk PRIMARY KEY (key_hash, shard)
 );
+-- What is sealed cannot be compressed.
+ALTER TABLE hapax.guard_key ALTER COLUMN answer SET STORAGE EXTERNAL;
 -- For lists, the reaper, and whoever has an id: it grows at its right edge only.
 CREATE INDEX guard_key_by_id ON hapax.guard_key (id);
 -- For lists of what is running or unknown, and for the sweep of what was lost: few, whatever has been answered. One each, so that a run that
@@ -369,16 +374,6 @@ CREATE INDEX guard_key_by_id ON hapax.guard_key (id);
 CREATE INDEX guard_key_running ON hapax.guard_key (id) WHERE state = 0;
 CREATE INDEX guard_key_unknown ON hapax.guard_key (id) WHERE state = 3;
 
--- What a retry is answered with, sealed by the guard. Apart, so that lists stay narrow; found by id, so that it grows at its end.
-CREATE TABLE hapax.guard_answer (
-    id     uuid     NOT NULL,              -- guard_key.id
-    shard  smallint NOT NULL,
-    answer bytea    NOT NULL,
-    CONSTRAINT guard_answer_pk PRIMARY KEY (id, shard)
-)
--- As for `payload`; what is sealed cannot be compressed anyway.
-WITH (toast_tuple_target = 8160);
-ALTER TABLE hapax.guard_answer ALTER COLUMN answer SET STORAGE EXTERNAL;
 -- The outbox. Its catalogue has no shards, for the same reason as the tables above. Whoever changes it holds the lock of this row, so that
 -- revisions become visible in their order.
 CREATE TABLE hapax.catalogue (

@@ -60,12 +60,12 @@ fn nodes_that_race_run_a_key_once() {
     });
 }
 
-/// Raises what a server says when somebody cancels its wait for a standby, at the commit of whoever inserts there.
+/// Raises what a server says when somebody cancels its wait for a standby, at the commit of whoever writes there.
 fn warning_on(table: &str) -> String {
     format!(
         "CREATE FUNCTION warn() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
              RAISE WARNING 'canceling wait for synchronous replication due to user request'; RETURN NULL; END $$;
-         CREATE CONSTRAINT TRIGGER warn AFTER INSERT ON {table} DEFERRABLE INITIALLY DEFERRED
+         CREATE CONSTRAINT TRIGGER warn AFTER INSERT OR UPDATE ON {table} DEFERRABLE INITIALLY DEFERRED
              FOR EACH ROW EXECUTE FUNCTION warn()"
     )
 }
@@ -92,11 +92,11 @@ fn a_commit_that_is_not_sure_is_unknown() {
         let said = claim(&store, wants("k", 1)).await;
         assert!(matches!(said, KeyClaimed::InProgress { .. }), "{said:?}");
         let (id, fence, _) = runs(&store, wants("other", 1)).await;
-        obey(&database, &warning_on("hapax.guard_answer")).await;
+        obey(&database, &warning_on("hapax.guard_key")).await;
         let unsure = store.settle_key(id, fence, answered(b"A")).await;
         let unsure = unsure.expect_err("no ack");
         assert_eq!(unsure.kind(), StoreErrorKind::CommitUnknown);
-        obey(&database, "DROP TRIGGER warn ON hapax.guard_answer").await;
+        obey(&database, "DROP TRIGGER warn ON hapax.guard_key").await;
         let said = claim(&store, wants("other", 1)).await;
         assert!(matches!(said, KeyClaimed::Replay { answer, .. } if answer == "A"));
     });
