@@ -83,26 +83,45 @@ pub(super) fn measure_bare(session: &mut Session, load: &Load, sink: &str) -> an
 impl Bench<'_> {
     fn rates(&self) -> anyhow::Result<()> {
         let mut session = Session::new("dispatch", self.load);
-        measure_bare(&mut session, self.load, &self.sink)?;
-        let settled = self.order("settled_rate", self.sqlite("small"));
-        session.measure_itself(&["sqlite"], self.start(&settled)?)?;
+        let postgres = self.postgres()?;
+        let mut stores = vec![("sqlite".to_owned(), self.sqlite("small"))];
         if self.load.fill > 0 {
-            let full = Order {
-                fill: self.load.fill,
-                ..self.order("settled_rate", self.sqlite("large"))
-            };
             let name = format!("sqlite, {} waiting", self.load.fill);
-            session.measure_itself(&[&name], self.start(&full)?)?;
+            stores.push((name, self.filled()?));
         }
-        if let Some(postgres) = self.postgres()? {
-            let settled = self.order("settled_rate", postgres.url().to_owned());
-            session.measure_itself(&["postgres"], self.start(&settled)?)?;
+        if let Some(postgres) = &postgres {
+            stores.push(("postgres".to_owned(), postgres.url().to_owned()));
         }
+        session.by_turns(|session, load| {
+            measure_bare(session, load, &self.sink)?;
+            for (name, store) in &stores {
+                let settled = Order {
+                    rounds: load.rounds,
+                    ..self.order("settled_rate", store.clone())
+                };
+                session.measure_itself(&[name], self.start(&settled)?)?;
+            }
+            Ok(())
+        })?;
         println!(
             "Effects from accept to done, bodies of {} bytes; p50, p99 and max are those of the accept.",
             self.load.body_bytes
         );
         session.finish(BARE)
+    }
+
+    /// A database in which effects wait.
+    fn filled(&self) -> anyhow::Result<String> {
+        let store = self.sqlite("large");
+        let fill = Order {
+            fill: self.load.fill,
+            warmup_ms: 0,
+            rounds: 0,
+            ..self.order("settled_rate", store.clone())
+        };
+        let mut filling = self.start(&fill)?;
+        while filling.next_signal()?.is_some() {}
+        Ok(store)
     }
 
     fn light(&self) -> anyhow::Result<()> {
@@ -138,8 +157,8 @@ impl Bench<'_> {
 
     fn lanes(&self) -> anyhow::Result<()> {
         let mut session = Session::new("dispatch-lanes", self.load);
-        let alone = self.order("lanes", self.sqlite("alone"));
-        session.measure_itself(&["alone"], self.start(&alone)?)?;
+        let alone = || self.start(&self.order("lanes", self.sqlite("alone")));
+        session.measure_itself(&["alone"], alone()?)?;
         let settling = Order {
             lanes_down: LANES_DOWN,
             ..self.order("lanes", self.sqlite("settling"))
@@ -153,6 +172,8 @@ impl Bench<'_> {
             ..settling
         };
         session.measure_itself(&[&beside], self.start(&settled)?)?;
+        // Before and after, since this takes minutes, and the machine may be another by then.
+        session.measure_itself(&["alone"], alone()?)?;
         let p99 = |name: &str| session.row(name)?.median_us(|round| round.p99_us);
         let (alone, at_first, beside) = (p99("alone"), p99(&at_first), p99(&beside));
         println!(

@@ -12,7 +12,6 @@ use anyhow::Context;
 use serde::Serialize;
 
 use super::dispatch::shown;
-use super::row::Row;
 use super::server::Server;
 use super::session::Session;
 use super::{Load, build_example, build_program, ceiling};
@@ -92,17 +91,20 @@ impl Bench<'_> {
     fn rates(&self, stores: &[Kept]) -> anyhow::Result<()> {
         let mut session = Session::new("guard", self.load);
         let bare = self.bare()?;
-        session.measure(BARE, &self.order(&bare, Shape::Plain), &bare)?;
-        drop(bare);
-        for (at, store) in stores.iter().enumerate() {
-            let guard = self.guard(&store.url)?;
-            if at == 0 {
-                session.measure(PASSED, &self.order(&guard, Shape::Plain), &guard)?;
+        let guards = stores.iter().map(|store| self.guard(&store.url));
+        let guards = guards.collect::<anyhow::Result<Vec<Server>>>()?;
+        session.by_turns(|session, load| {
+            session.measure(BARE, &order(load, &bare, Shape::Plain), &bare)?;
+            for (at, (store, guard)) in stores.iter().zip(&guards).enumerate() {
+                if at == 0 {
+                    session.measure(PASSED, &order(load, guard, Shape::Plain), guard)?;
+                }
+                let [firsts, replays] = rows(store);
+                session.measure(&firsts, &order(load, guard, Shape::Keyed), guard)?;
+                session.measure(&replays, &order(load, guard, Shape::KeyedAgain), guard)?;
             }
-            let [firsts, replays] = rows(store);
-            session.measure(&firsts, &self.order(&guard, Shape::Keyed), &guard)?;
-            session.measure(&replays, &self.order(&guard, Shape::KeyedAgain), &guard)?;
-        }
+            Ok(())
+        })?;
         let mut verdicts = vec![verdict(&session, PASSED, BARE, PASSED_WANTED)];
         for store in stores {
             let [firsts, replays] = rows(store);
@@ -160,13 +162,6 @@ impl Bench<'_> {
         ))
     }
 
-    fn order(&self, server: &Server, shape: Shape) -> Order {
-        Order {
-            path: "/charges".to_owned(),
-            ..ceiling::order(self.load, server, shape)
-        }
-    }
-
     fn bare(&self) -> anyhow::Result<Server> {
         let address = loopback::free_address()?;
         let mut command = Command::new(&self.beside);
@@ -179,7 +174,7 @@ impl Bench<'_> {
     fn guard(&self, store: &str) -> anyhow::Result<Server> {
         let (address, api) = (loopback::free_address()?, loopback::free_address()?);
         let upstream = self.upstream.address();
-        let config: &Path = &self.folder.join("hapax.toml");
+        let config: &Path = &self.folder.join(format!("{}.toml", address.port()));
         let text = format!(
             "listen = \"{api}\"\nstore = \"{store}\"\n[admin]\ntoken = \"{VAULT_KEY}\"\n[[guard]]\nname = \"bench\"\nlisten = \"{address}\"\nupstream = \"http://{upstream}\"\nprincipal = \"header.x-user\"\n"
         );
@@ -192,6 +187,13 @@ impl Bench<'_> {
     }
 }
 
+fn order(load: &Load, server: &Server, shape: Shape) -> Order {
+    Order {
+        path: "/charges".to_owned(),
+        ..ceiling::order(load, server, shape)
+    }
+}
+
 /// The names of a store's rows: first requests, and replays.
 fn rows(store: &Kept) -> [String; 2] {
     ["first", "replays"].map(|what| format!("{}, {what}", store.name))
@@ -199,10 +201,10 @@ fn rows(store: &Kept) -> [String; 2] {
 
 /// A row's rate beside another's.
 pub(super) fn verdict(session: &Session, row: &str, of: &str, wanted: f64) -> String {
-    let rate = |name| session.row(name).map_or(0.0, Row::rate);
-    let share = match rate(of) {
-        0.0 => "no answers".to_owned(),
-        ceiling => format!("{:.2} of it", rate(row) / ceiling),
+    let pair = session.row(row).zip(session.row(of));
+    let share = match pair.and_then(|(own, ceiling)| own.share_of(ceiling)) {
+        None => "no answers".to_owned(),
+        Some(share) => format!("{share:.2} of it"),
     };
     format!("{row}, beside {of}: {share}, wanted at least {wanted:.2}")
 }

@@ -31,6 +31,8 @@ const DELIVERIES_WANTED: f64 = 0.3;
 const P99_WANTED: f64 = 1.2;
 /// Beyond the memory without them.
 const MEMORY_MIB_WANTED: u64 = 64;
+/// Applications, and the rate of their endpoint: messages wait for it, or are delivered while others are created.
+const WAYS: [(&str, Option<&str>); 2] = [("waiting", Some("1")), ("delivered", None)];
 /// Seals secrets in a database that nodes share, and is the admin's token. It is gone in a minute.
 const VAULT_KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
@@ -84,26 +86,24 @@ impl Bench<'_> {
 
     fn creates(&self) -> anyhow::Result<()> {
         let mut session = Session::new("outbox", self.load);
-        measure_ceiling(&mut session, self.load, CEILING)?;
-        let mut rows = Vec::new();
-        for (name, store) in self.stores("creates") {
-            let server = self.serve(&store)?;
-            let ways = [("waiting", Some("1")), ("delivered", None)];
-            for (way, rate) in ways {
-                self.make_app(&server, way, rate)?;
-                let order = Order {
-                    path: format!("/api/v1/app/{way}/msg"),
-                    secret: VAULT_KEY.to_owned(),
-                    ..ceiling::order(self.load, &server, Shape::Message)
-                };
-                let row = format!("{name}, {way}");
-                session.measure(&row, &order, &server)?;
-                rows.push(row);
-            }
-        }
+        let servers = self.served()?;
+        session.by_turns(|session, load| {
+            measure_ceiling(session, load, CEILING)?;
+            servers.iter().try_for_each(|(name, server)| {
+                WAYS.iter().try_for_each(|(way, _)| {
+                    let order = Order {
+                        path: format!("/api/v1/app/{way}/msg"),
+                        secret: VAULT_KEY.to_owned(),
+                        ..ceiling::order(load, server, Shape::Message)
+                    };
+                    session.measure(&format!("{name}, {way}"), &order, server)
+                })
+            })
+        })?;
+        let names = servers.iter().map(|(name, _)| name);
+        let rows = names.flat_map(|name| WAYS.map(|(way, _)| format!("{name}, {way}")));
         let verdicts: Vec<String> = rows
-            .iter()
-            .map(|row| verdict(&session, row, CEILING, CREATES_WANTED))
+            .map(|row| verdict(&session, &row, CEILING, CREATES_WANTED))
             .collect();
         println!(
             "Messages created over HTTP, each with one delivery: it waits, or it is delivered meanwhile; {} connections, bodies of {} bytes",
@@ -114,14 +114,32 @@ impl Bench<'_> {
         Ok(())
     }
 
+    /// The program over each store, with its applications.
+    fn served(&self) -> anyhow::Result<Vec<(&'static str, Server)>> {
+        let stores = self.stores("creates").into_iter();
+        let served = stores.map(|(name, store)| {
+            let server = self.serve(&store)?;
+            for (way, rate) in WAYS {
+                self.make_app(&server, way, rate)?;
+            }
+            Ok((name, server))
+        });
+        served.collect()
+    }
+
     fn deliveries(&self) -> anyhow::Result<()> {
         let mut session = Session::new("outbox-deliveries", self.load);
-        measure_bare(&mut session, self.load, &self.sink.address().to_string())?;
-        let stores = self.stores("deliveries");
-        for (name, store) in &stores {
-            let told = self.told("delivered_rate", store.clone());
-            session.measure_itself(&[name], self.start(&told)?)?;
-        }
+        let (stores, sink) = (self.stores("deliveries"), self.sink.address().to_string());
+        session.by_turns(|session, load| {
+            measure_bare(session, load, &sink)?;
+            stores.iter().try_for_each(|(name, store)| {
+                let told = Told {
+                    rounds: load.rounds,
+                    ..self.told("delivered_rate", store.clone())
+                };
+                session.measure_itself(&[name], self.start(&told)?)
+            })
+        })?;
         let verdicts: Vec<String> = stores
             .iter()
             .map(|(name, _)| verdict(&session, name, BARE, DELIVERIES_WANTED))
@@ -137,11 +155,12 @@ impl Bench<'_> {
     fn beside(&self) -> anyhow::Result<()> {
         let mut session = Session::new("outbox-beside", self.load);
         let mut verdicts = Vec::new();
-        for name in ["alone", "beside bad ones"] {
-            let row = match name {
-                "alone" => "alone",
-                _ => "beside",
-            };
+        // Alone before and after: bad endpoints need some time to do their worst, and the machine may be another by then.
+        for (name, row) in [
+            ("alone", "alone"),
+            ("beside bad ones", "beside"),
+            ("alone", "alone"),
+        ] {
             let path = self.folder.join(format!("{row}.db"));
             let told = self.told(row, format!("sqlite:{}", path.display()));
             session.measure_itself(&[name], self.start(&told)?)?;
@@ -188,7 +207,7 @@ impl Bench<'_> {
     /// The program, whose endpoints may be on this machine.
     fn serve(&self, store: &str) -> anyhow::Result<Server> {
         let address = loopback::free_address()?;
-        let config: &Path = &self.folder.join("hapax.toml");
+        let config: &Path = &self.folder.join(format!("{}.toml", address.port()));
         let text = format!(
             "listen = \"{address}\"\nstore = \"{store}\"\n[admin]\ntoken = \"{VAULT_KEY}\"\n[outbox]\nallow_subnets = [\"127.0.0.1/32\"]\n"
         );

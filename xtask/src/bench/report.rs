@@ -67,7 +67,7 @@ impl Report {
 
     /// The table, with ratios to the row called `ceiling` and changes against `previous`.
     pub(super) fn table(&self, ceiling: &str, previous: Option<&Report>) -> String {
-        let ceiling = self.row(ceiling).map(Row::rate);
+        let ceiling = self.row(ceiling);
         let mut table = Table::new();
         table.load_style(presets::ASCII_MARKDOWN);
         table.set_header(HEADER);
@@ -104,7 +104,7 @@ impl Report {
     }
 }
 
-fn cells(row: &Row, ceiling: Option<f64>, before: Option<f64>) -> Vec<String> {
+fn cells(row: &Row, ceiling: Option<&Row>, before: Option<f64>) -> Vec<String> {
     let absent = || "-".to_owned();
     let median = row.median();
     let latency = |pick: fn(&crate::load::Round) -> u64| {
@@ -115,7 +115,9 @@ fn cells(row: &Row, ceiling: Option<f64>, before: Option<f64>) -> Vec<String> {
     vec![
         row.name.clone(),
         format!("{:.0}", row.rate()),
-        ratio(row.rate(), ceiling).map_or_else(absent, |ratio| format!("{ratio:.2}")),
+        ceiling
+            .and_then(|ceiling| row.share_of(ceiling))
+            .map_or_else(absent, |share| format!("{share:.2}")),
         latency(|round| round.p50_us),
         latency(|round| round.p99_us),
         latency(|round| round.max_us),
@@ -150,7 +152,12 @@ mod tests {
 
     #[test]
     fn a_row_is_shown_beside_its_ceiling_and_its_past() {
-        let cells = cells(&row("intake", &[500, 510, 400]), Some(1000.0), Some(400.0));
+        let ceiling = row("ceiling", &[1000, 1000, 900]);
+        let cells = cells(
+            &row("intake", &[500, 510, 400]),
+            Some(&ceiling),
+            Some(400.0),
+        );
         let expected = [
             "intake",
             "500",

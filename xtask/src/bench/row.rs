@@ -59,6 +59,18 @@ impl Row {
         self.median().map_or(0.0, |median| median.round.rate())
     }
 
+    /// Its rate as a share of another row's: the median over pairs of rounds, the first beside the first and so on, since those
+    /// were taken closest together. `None` if there are none, or the other had no answers.
+    pub(super) fn share_of(&self, ceiling: &Row) -> Option<f64> {
+        let pairs = self.rounds.iter().zip(&ceiling.rounds);
+        let mut shares: Vec<f64> = pairs
+            .map(|(own, other)| own.round.rate() / other.round.rate())
+            .filter(|share| share.is_finite())
+            .collect();
+        shares.sort_by(f64::total_cmp);
+        shares.get(shares.len().saturating_sub(1) / 2).copied()
+    }
+
     /// The median over all rounds of one of their times. A round without answers took longer than any; `None` if it is the median.
     pub(super) fn median_us(&self, pick: impl Fn(&Round) -> u64) -> Option<u64> {
         let time = |measured: &Measured| {
@@ -134,6 +146,16 @@ pub(super) mod tests {
         assert_eq!(row.spread(), Some(4990.0 / 950.0));
         let median = row.median().expect("there are rounds");
         assert_eq!(median.cpu_us_per_answer(), Some(500_000.0 / 950.0));
+    }
+
+    #[test]
+    fn a_share_is_the_median_over_rounds_that_were_taken_together() {
+        let share = |own: &[u64], other: &[u64]| row("a", own).share_of(&row("b", other));
+        assert_eq!(share(&[50, 10, 60], &[100, 20, 100]), Some(0.5));
+        assert_eq!(share(&[50, 40], &[100, 100, 100]), Some(0.4));
+        assert_eq!(share(&[50, 40, 30], &[100, 0, 100]), Some(0.3));
+        assert_eq!(share(&[50], &[0]), None);
+        assert_eq!(share(&[], &[]), None);
     }
 
     #[test]

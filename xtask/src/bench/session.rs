@@ -28,7 +28,20 @@ impl Session {
         }
     }
 
-    /// Takes the row `name`: carries out `order`, which must be addressed to `server`.
+    /// Takes rows by turns, a round of each at a time, so that a row and its ceiling see the same machine: what else goes on there
+    /// comes and goes within minutes. `turn` is handed the load of one turn.
+    pub(super) fn by_turns(
+        &mut self,
+        mut turn: impl FnMut(&mut Session, &Load) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let one = Load {
+            rounds: 1,
+            ..self.load.clone()
+        };
+        (0..self.load.rounds).try_for_each(|_| turn(self, &one))
+    }
+
+    /// Takes the row `name`, or more rounds of it: carries out `order`, which must be addressed to `server`.
     pub(super) fn measure(
         &mut self,
         name: &str,
@@ -40,7 +53,7 @@ impl Session {
             "the order is for another server"
         );
         let generator = Generator::start(order)?;
-        self.take(&[name], order.rounds, generator, server.pid())
+        self.take(&[name], generator, server.pid())
     }
 
     /// Takes the rows `names` from a program that measures itself: it reports each round once for each of them.
@@ -50,17 +63,16 @@ impl Session {
         program: Generator,
     ) -> anyhow::Result<()> {
         let pid = program.pid();
-        self.take(names, self.load.rounds, program, pid)
+        self.take(names, program, pid)
     }
 
     fn take(
         &mut self,
         names: &[&str],
-        count: u32,
         mut generator: Generator,
         measured_pid: u32,
     ) -> anyhow::Result<()> {
-        let bar = progress(&names.join(", "), count * names.len() as u32);
+        let bar = progress(&names.join(", "));
         let mut before = None;
         let mut rounds: Vec<Vec<Measured>> = vec![Vec::new(); names.len()];
         let mut turns = (0..names.len()).cycle();
@@ -81,12 +93,20 @@ impl Session {
             bar.inc(1);
         }
         bar.finish_and_clear();
-        let rows = names.iter().zip(rounds).map(|(name, rounds)| Row {
-            name: (*name).to_owned(),
-            rounds,
-        });
-        self.rows.extend(rows);
+        for (name, rounds) in names.iter().zip(rounds) {
+            self.keep(name, rounds);
+        }
         Ok(())
+    }
+
+    fn keep(&mut self, name: &str, rounds: Vec<Measured>) {
+        match self.rows.iter_mut().find(|row| row.name == name) {
+            Some(row) => row.rounds.extend(rounds),
+            None => self.rows.push(Row {
+                name: name.to_owned(),
+                rounds,
+            }),
+        }
     }
 
     /// The row `name`, if it was taken.
@@ -107,9 +127,10 @@ impl Session {
     }
 }
 
-fn progress(name: &str, rounds: u32) -> ProgressBar {
-    let bar = ProgressBar::new(u64::from(rounds) + 1);
-    if let Ok(style) = ProgressStyle::with_template("{prefix:<24} {bar:30} {pos}/{len} {msg}") {
+/// Counts rounds, the warm-up included; how many a program makes is its own affair.
+fn progress(name: &str) -> ProgressBar {
+    let bar = ProgressBar::new_spinner();
+    if let Ok(style) = ProgressStyle::with_template("{prefix:<24} {spinner} {pos} {msg}") {
         bar.set_style(style);
     }
     bar.set_prefix(name.to_owned());
