@@ -50,8 +50,11 @@ pub(super) struct Moves {
 impl Work for Moves {
     type Ask = MoveAsk;
     type Answer = Advanced;
-    const TOO_MUCH: TooMuch = TooMuch::Waits;
     const ASKS: &'static str = "moves";
+
+    fn too_much(_: &MoveAsk) -> TooMuch {
+        TooMuch::Waits
+    }
 
     fn bytes(ask: &MoveAsk) -> usize {
         let brought = match &ask.wish {

@@ -40,10 +40,11 @@ pub(super) trait Work: Send + Sync + Sized + 'static {
     type Ask: Send + 'static;
     /// What they are told.
     type Answer: Send + 'static;
-    /// Whoever brings too much: is it refused, or does it wait until there is room?
-    const TOO_MUCH: TooMuch;
     /// What asks are called in the log.
     const ASKS: &'static str;
+
+    /// Whoever brings this and finds the queue full: is it refused, or does it wait until there is room?
+    fn too_much(ask: &Self::Ask) -> TooMuch;
 
     /// About how many bytes an ask sends to the server.
     fn bytes(ask: &Self::Ask) -> usize;
@@ -66,14 +67,23 @@ type Answer<W> = Result<<W as Work>::Answer, StoreError>;
 /// An ask and whoever waits for its answer.
 pub(super) struct Job<W: Work> {
     pub(super) ask: W::Ask,
-    answer: oneshot::Sender<Answer<W>>,
+    pub(super) reply: Reply<W>,
+}
+
+/// Whoever waits for an answer.
+pub(super) struct Reply<W: Work>(oneshot::Sender<Answer<W>>);
+
+impl<W: Work> Reply<W> {
+    pub(super) fn say(self, answer: Answer<W>) {
+        // A caller that has gone away does not mind.
+        let _ = self.0.send(answer);
+    }
 }
 
 impl<W: Work> Job<W> {
     /// Answers.
     pub(super) fn answer(self, answer: Answer<W>) {
-        // A caller that has gone away does not mind.
-        let _ = self.answer.send(answer);
+        self.reply.say(answer);
     }
 
     /// Tells all of them of one failure.
@@ -123,8 +133,12 @@ impl<W: Work> Batcher<W> {
         let (answer, answered) = oneshot::channel();
         let closed = || unavailable("the store is closed");
         let queue = self.queue.upgrade().ok_or_else(closed)?;
-        let job = Job { ask, answer };
-        match W::TOO_MUCH {
+        let too_much = W::too_much(&ask);
+        let job = Job {
+            ask,
+            reply: Reply(answer),
+        };
+        match too_much {
             TooMuch::Waits => queue.send(job).await.map_err(|_| closed())?,
             TooMuch::IsRefused => queue.try_send(job).map_err(|error| match error {
                 mpsc::error::TrySendError::Full(_) => StoreError::new(

@@ -12,7 +12,6 @@ use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::SHARDS;
-use super::moment::now;
 use super::pool::{Param, Statement};
 use super::wire::{Hash, Uuid, received, sendable};
 use crate::guarded::Guarded;
@@ -187,25 +186,7 @@ macro_rules! key_rows {
                  error, state, fingerprint, fence, lease_until, expires_at, grace)"
     };
 }
-
-/// Keeps keys that nobody holds, in the order given; says the store's epoch, and which those are. Their times are lengths from now on, and it is
-/// the time before the keys are taken, so that leases are if anything too short. Nothing is kept if the store's epoch is not the one that they
-/// were claimed for. It finds no stored key, so that no plan of it can go out of date, and it may be a transaction of its own.
-pub(super) const INSERT: &str = concat!(
-    "WITH kept AS (
-     INSERT INTO hapax.guard_key (shard, key_hash, id, guard, principal, method, path, key, node, runs, first_at, started_at,
-         ended_at, status, error, state, fingerprint, fence, lease_until, expires_at, grace)
-     SELECT x.shard, x.key_hash, x.id, x.guard, x.principal, x.method, x.path, x.key, x.node, x.runs, x.first_at, x.started_at,
-         x.ended_at, x.status, x.error, x.state, x.fingerprint, x.fence, t.now + x.lease_until, t.now + x.expires_at, x.grace
-     FROM ",
-    key_rows!(),
-    ", ",
-    now!("$22"),
-    " AS t (now)
-     WHERE (SELECT epoch FROM hapax.store WHERE one = 1) = $23
-     ON CONFLICT (shard, key_hash) DO NOTHING RETURNING id)
-     SELECT s.epoch, k.id FROM hapax.store s LEFT JOIN kept k ON true WHERE s.one = 1"
-);
+pub(super) use key_rows;
 
 const UPDATE: &str = concat!(
     "UPDATE hapax.guard_key k SET guard = x.guard, principal = x.principal, method = x.method, path = x.path, key = x.key,

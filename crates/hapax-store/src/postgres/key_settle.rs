@@ -1,6 +1,6 @@
-//! What happens to guarded keys after their claim: extended and settled in groups, resolved by somebody, swept when they were lost.
+//! What happens to guarded keys after their claim: extended, and settled where that takes a look at them first, resolved by somebody, swept when they were lost.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use hapax_ledger::guard::{GuardRejected, LEASE_GRACE};
 use hapax_ledger::id::KeyId;
@@ -8,9 +8,8 @@ use hapax_ledger::lease::Fence;
 use hapax_ledger::time::{Span, Time};
 use tokio_postgres::types::Type;
 
-use super::batch::{Job, TooMuch, Work};
 use super::key::{Answers, KeyColumns, KeyRow, key_columns, to_key};
-use super::key_end;
+use super::key_group::{Asked, KeyWork};
 use super::moment::{LeaseClock, moment, now};
 use super::pool::{Param, Pool, Taken};
 use super::wire::Uuid;
@@ -26,90 +25,32 @@ pub(super) enum Word {
 }
 
 /// What a run says, the key it is about, and the fence that it shows.
-pub(super) struct KeyAsk {
+pub(super) struct KeyWord {
     pub(super) id: KeyId,
     pub(super) fence: Fence,
     pub(super) word: Word,
 }
 
-/// Extends and settles runs.
-pub(super) struct KeySettles {
-    pub(super) pool: Pool,
-    pub(super) clock: LeaseClock,
-}
-
-impl Work for KeySettles {
-    type Ask = KeyAsk;
-    /// When an answer expires.
-    type Answer = Result<Time, GuardRejected>;
-    /// Without it nobody knows what became of a run.
-    const TOO_MUCH: TooMuch = TooMuch::Waits;
-    const ASKS: &'static str = "settlements of keys";
-
-    fn bytes(ask: &KeyAsk) -> usize {
-        let answer = match &ask.word {
-            Word::Settle(ending) => ending.answer.as_ref().map_or(0, bytes::Bytes::len),
-            Word::Extend(_) => 0,
-        };
-        size_of::<KeyAsk>() + answer
-    }
-
-    /// One group: runs that ended, and still held their keys, in one statement; the rest behind them.
-    async fn step(&self, taken: Taken, jobs: Vec<Job<KeySettles>>) {
-        let mut free = Some(taken);
-        let (ends, mut rest) = key_end::apart(jobs);
-        if !ends.is_empty() {
-            let asks: Vec<&KeyAsk> = ends.iter().map(|job| &job.ask).collect();
-            let ended = match free.take() {
-                Some(taken) => key_end::end(taken, &asks, &self.clock).await,
-                None => Ok(HashMap::new()),
-            };
-            match ended {
-                Ok(ended) => {
-                    for job in ends {
-                        match ended.get(&job.ask.id) {
-                            Some(expires_at) => job.answer(Ok(Ok(*expires_at))),
-                            None => rest.push(job),
-                        }
-                    }
-                }
-                Err(error) => refuse(ends, &error),
-            }
+impl KeyWork {
+    /// Hears words that need a look at their keys, under their locks.
+    pub(super) async fn settle(&self, words: Vec<Asked<KeyWord>>) {
+        if words.is_empty() {
+            return;
         }
-        if !rest.is_empty() {
-            self.settle(free.take(), rest).await;
-        }
-        if let Some(taken) = free {
-            taken.give_back();
-        }
-    }
-}
-
-impl KeySettles {
-    async fn settle(&self, free: Option<Taken>, jobs: Vec<Job<KeySettles>>) {
-        let asks: Vec<&KeyAsk> = jobs.iter().map(|job| &job.ask).collect();
-        let taken = match free {
-            Some(taken) => Ok(taken),
-            None => self.pool.take().await,
-        };
-        let settled = match taken {
+        let asks: Vec<&KeyWord> = words.iter().map(|asked| &asked.ask).collect();
+        let settled = match self.pool.take().await {
             Ok(taken) => settle(taken, &asks, &self.clock).await,
             Err(error) => Err(error),
         };
         match settled {
             Ok(settled) => {
-                for (job, settled) in jobs.into_iter().zip(settled) {
-                    job.answer(Ok(settled));
+                for (asked, settled) in words.into_iter().zip(settled) {
+                    asked.answer(settled);
                 }
             }
-            Err(error) => refuse(jobs, &error),
+            Err(error) => Asked::refuse(words, &error),
         }
     }
-}
-
-fn refuse(jobs: Vec<Job<KeySettles>>, error: &StoreError) {
-    tracing::error!(%error, settlements = jobs.len(), "a group of settlements of keys failed");
-    Job::refuse(jobs, error);
 }
 
 /// Locks keys, in the order of their ids as everybody does, and reads them.
@@ -121,7 +62,7 @@ const LOCK: &str = key_columns!(
 
 async fn settle(
     taken: Taken,
-    asks: &[&KeyAsk],
+    asks: &[&KeyWord],
     clock: &LeaseClock,
 ) -> Result<Vec<Result<Time, GuardRejected>>, StoreError> {
     let ids: BTreeSet<KeyId> = asks.iter().map(|ask| ask.id).collect();
@@ -159,7 +100,7 @@ async fn settle(
 
 fn carry_out(
     row: &mut KeyRow,
-    ask: &KeyAsk,
+    ask: &KeyWord,
     now: Time,
     answers: &mut Answers,
 ) -> Result<Time, GuardRejected> {

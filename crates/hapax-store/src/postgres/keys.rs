@@ -11,8 +11,9 @@ use hapax_ledger::time::{Span, Time};
 
 use super::batch::Batcher;
 use super::catalog::Change;
-use super::key_claim::KeyClaims;
-use super::key_settle::{self, KeyAsk, KeySettles, Word};
+use super::fault::unknown;
+use super::key_group::{KeyAsk, KeyTold, KeyWork};
+use super::key_settle::{self, KeyWord, Word};
 use super::moment::LeaseClock;
 use super::pool::Pool;
 use super::{Entropy, PostgresStore, key_read};
@@ -23,49 +24,62 @@ use crate::nouns::{
     Listed, Page,
 };
 
-/// Lanes that claim keys, and that settle them: two of each, so that a group that has to wait for somebody does not keep the next one.
+/// Lanes for groups of asks: two, so that one that has to wait for somebody does not keep the next one.
 const LANES: usize = 2;
-/// Connections for keys: one for each lane.
+/// Connections for keys: a lane looks at keys that are held and hears words about others at the same time.
 pub(super) const CONNECTIONS: usize = 2 * LANES;
 
-/// The ways of the guard's asks.
+/// The way of the guard's asks.
 pub(super) struct KeyLanes {
-    claims: Batcher<KeyClaims>,
-    settles: Batcher<KeySettles>,
+    lanes: Batcher<KeyWork>,
     pool: Pool,
 }
 
 impl KeyLanes {
     pub(super) fn start(pool: Pool, entropy: &Entropy, clock: &LeaseClock, epoch: u32) -> KeyLanes {
-        let claims = KeyClaims {
+        let work = KeyWork {
             pool: pool.clone(),
             entropy: entropy.clone(),
             clock: clock.clone(),
             epoch: AtomicU32::new(epoch),
         };
-        let settles = KeySettles {
-            pool: pool.clone(),
-            clock: clock.clone(),
-        };
         KeyLanes {
-            claims: Batcher::start(&pool, LANES, claims),
-            settles: Batcher::start(&pool, LANES, settles),
+            lanes: Batcher::start(&pool, LANES, work),
             pool,
+        }
+    }
+
+    async fn claim(&self, claim: KeyClaim) -> Result<KeyClaimed, StoreError> {
+        match self.lanes.ask(KeyAsk::Claim(claim)).await? {
+            KeyTold::Claimed(claimed) => Ok(claimed),
+            KeyTold::Heard(_) => Err(not_asked()),
+        }
+    }
+
+    /// When an answer expires, if the run is still the holder of its key.
+    async fn hear(&self, word: KeyWord) -> Result<Result<Time, GuardRejected>, StoreError> {
+        match self.lanes.ask(KeyAsk::Word(word)).await? {
+            KeyTold::Heard(heard) => Ok(heard),
+            KeyTold::Claimed(_) => Err(not_asked()),
         }
     }
 
     /// Finishes what was taken.
     pub(super) async fn stop(&self) {
-        self.claims.stop().await;
-        self.settles.stop().await;
+        self.lanes.stop().await;
         self.pool.close();
     }
+}
+
+/// Each ask is answered in kind (see [`super::key_group::Asked`]).
+fn not_asked() -> StoreError {
+    unknown("the answer was to another ask")
 }
 
 #[async_trait]
 impl Keys for PostgresStore {
     async fn claim_key(&self, claim: KeyClaim) -> Result<KeyClaimed, StoreError> {
-        self.keys.claims.ask(claim).await
+        self.keys.claim(claim).await
     }
 
     async fn extend_key(
@@ -75,7 +89,7 @@ impl Keys for PostgresStore {
         lease: Span,
     ) -> Result<Result<(), GuardRejected>, StoreError> {
         let word = Word::Extend(lease);
-        let extended = self.keys.settles.ask(KeyAsk { id, fence, word }).await?;
+        let extended = self.keys.hear(KeyWord { id, fence, word }).await?;
         Ok(extended.map(|_| ()))
     }
 
@@ -86,7 +100,7 @@ impl Keys for PostgresStore {
         ending: KeyEnding,
     ) -> Result<Result<Time, GuardRejected>, StoreError> {
         let word = Word::Settle(ending);
-        self.keys.settles.ask(KeyAsk { id, fence, word }).await
+        self.keys.hear(KeyWord { id, fence, word }).await
     }
 
     async fn key(&self, id: KeyId) -> Result<Option<KeyRecord>, StoreError> {

@@ -65,6 +65,7 @@ mod kept;
 mod key;
 mod key_claim;
 mod key_end;
+mod key_group;
 mod key_look;
 mod key_read;
 mod key_reap;

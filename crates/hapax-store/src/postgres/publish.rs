@@ -48,8 +48,11 @@ pub(super) struct Publisher {
 impl Work for Publisher {
     type Ask = NewMessage;
     type Answer = Published;
-    const TOO_MUCH: TooMuch = TooMuch::IsRefused;
     const ASKS: &'static str = "messages";
+
+    fn too_much(_: &NewMessage) -> TooMuch {
+        TooMuch::IsRefused
+    }
 
     fn bytes(message: &NewMessage) -> usize {
         let events = message.arrival.events.iter();

@@ -32,8 +32,11 @@ pub(super) struct Writer {
 impl Work for Writer {
     type Ask = Arrival;
     type Answer = Vec<Receipt>;
-    const TOO_MUCH: TooMuch = TooMuch::IsRefused;
     const ASKS: &'static str = "arrivals";
+
+    fn too_much(_: &Arrival) -> TooMuch {
+        TooMuch::IsRefused
+    }
 
     fn bytes(arrival: &Arrival) -> usize {
         arrival
