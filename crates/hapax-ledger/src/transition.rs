@@ -209,8 +209,9 @@ fn resolve(
     match (resolution, by) {
         (Resolution::Applied, _) => Ok(done(record)),
         (Resolution::Skip, _) => Ok(skip(record, SkipReason::Operator)),
-        (Resolution::NotApplied, Resolver::Probe { timeout })
-            if now < believed_from(record, timeout) =>
+        // Nobody is asked after the answer, whatever somebody's idea of the store's clock says.
+        (Resolution::NotApplied, Resolver::Probe { timeout, asked })
+            if asked.min(now) < believed_from(record, timeout) =>
         {
             Err(Rejected::TooEarly {
                 until: believed_from(record, timeout),

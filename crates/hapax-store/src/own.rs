@@ -5,7 +5,7 @@ use hapax_ledger::claim::{ClaimVerdict, claim_for_handler};
 use hapax_ledger::effect::{EffectRecord, EffectState};
 use hapax_ledger::event::KeyOrigin;
 use hapax_ledger::key::{BodyHash, KeyHash, KeyKind, wire_key};
-use hapax_ledger::time::Time;
+use hapax_ledger::time::{Span, Time};
 
 use bytes::Bytes;
 
@@ -17,14 +17,14 @@ use crate::nouns::{
 const OWN_SCHEME: &str = "own";
 
 /// The effect as it is before its first claim.
-pub(crate) fn planned(claim: &OwnClaim, now: Time) -> NewEffect {
+pub(crate) fn planned(claim: &OwnClaim) -> NewEffect {
     NewEffect {
         name: claim.name.clone(),
         key: claim.key.clone(),
         key_hash: claim.key_hash,
         repeat: claim.repeat,
         lane: format!("{OWN_LANE}{}", claim.name).into(),
-        not_before: now,
+        wait: Span::ZERO,
         attempts_max: OWN_ATTEMPTS_MAX,
         after: Vec::new(),
         order: None,
@@ -33,7 +33,7 @@ pub(crate) fn planned(claim: &OwnClaim, now: Time) -> NewEffect {
 }
 
 /// The event that an effect gets which no event calls for. It has no bytes, and nobody misses them.
-pub(crate) fn arrival(claim: &OwnClaim, now: Time) -> Arrival {
+pub(crate) fn arrival(claim: &OwnClaim) -> Arrival {
     let key = wire_key(&claim.name, &claim.key, 1);
     let event = NewEvent {
         event_type: None,
@@ -51,7 +51,7 @@ pub(crate) fn arrival(claim: &OwnClaim, now: Time) -> Arrival {
         keep: claim.keep,
         review: None,
         on_failed: OnFailed::Link,
-        effects: vec![planned(claim, now)],
+        effects: vec![planned(claim)],
     };
     Arrival {
         source: OWN_SOURCE.into(),

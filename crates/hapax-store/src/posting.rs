@@ -70,23 +70,24 @@ pub(crate) fn arrival(message: &mut NewMessage) {
 pub(crate) struct Template {
     pub(crate) key: String,
     pub(crate) repeat: Repeat,
+    /// By the store's clock.
     pub(crate) not_before: Time,
     pub(crate) order: Option<PlannedOrder>,
 }
 
 impl Template {
-    /// Taken from the first of them.
-    pub(crate) fn of(event: &NewEvent) -> Option<Template> {
+    /// Taken from the first of them, which is stored now.
+    pub(crate) fn of(event: &NewEvent, now: Time) -> Option<Template> {
         event.effects.first().map(|first| Template {
             key: first.key.clone(),
             repeat: first.repeat,
-            not_before: first.not_before,
+            not_before: now + first.wait,
             order: first.order.clone(),
         })
     }
 
-    /// The delivery to one endpoint.
-    pub(crate) fn delivery(&self, later: LaterDelivery) -> NewEffect {
+    /// The delivery to one endpoint, stored now.
+    pub(crate) fn delivery(&self, later: LaterDelivery, now: Time) -> NewEffect {
         let name = later.endpoint.to_string();
         NewEffect {
             key_hash: KeyHash::of(KeyKind::Effect, &name, &self.key),
@@ -94,7 +95,7 @@ impl Template {
             name: name.into(),
             key: self.key.clone(),
             repeat: self.repeat,
-            not_before: self.not_before,
+            wait: self.not_before.since(now),
             attempts_max: later.attempts_max,
             after: Vec::new(),
             order: self.order.clone(),

@@ -60,7 +60,9 @@ pub mod headers;
 mod keep;
 mod layer;
 pub mod observe;
-mod outlive;
+/// Shared with the program `hapax`; no part of what this crate promises.
+#[doc(hidden)]
+pub mod outlive;
 mod prefer;
 pub mod principal;
 pub mod problem;

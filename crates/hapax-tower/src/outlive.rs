@@ -8,7 +8,7 @@ use tracing::Instrument;
 
 /// Work in the task of whoever waits for it: nothing has to be handed from one task to another. When nobody waits any more, what is left of it gets a
 /// task of its own.
-pub(crate) struct Outliving<T: Send + 'static> {
+pub struct Outliving<T: Send + 'static> {
     /// `None` once it is done; and while it is polled, so that work that panics is not taken up again.
     work: Option<Pin<Box<dyn Future<Output = T> + Send>>>,
     runtime: Handle,
@@ -16,7 +16,7 @@ pub(crate) struct Outliving<T: Send + 'static> {
 
 impl<T: Send + 'static> Outliving<T> {
     /// Work to be waited for, in a runtime.
-    pub(crate) fn new(work: impl Future<Output = T> + Send + 'static) -> Outliving<T> {
+    pub fn new(work: impl Future<Output = T> + Send + 'static) -> Outliving<T> {
         Outliving {
             work: Some(Box::pin(work)),
             runtime: Handle::current(),
@@ -44,7 +44,7 @@ impl<T: Send + 'static> Drop for Outliving<T> {
     fn drop(&mut self) {
         if let Some(work) = self.work.take() {
             let rest = async move { drop(work.await) };
-            // Whoever counts what runs waits for it: see `running`.
+            // Whoever counts what runs waits for it: see `running`, and the program's dispatcher.
             drop(self.runtime.spawn(rest.in_current_span()));
         }
     }

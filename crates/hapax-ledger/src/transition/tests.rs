@@ -125,8 +125,9 @@ fn a_repeated_settle_is_told_that_it_is_done() {
 #[test]
 fn a_probe_is_believed_only_when_nothing_can_be_on_its_way() {
     // D4: lease, timeout and grace first. A person may know better at once.
-    let probe = Resolver::Probe {
+    let probe = |asked| Resolver::Probe {
         timeout: Span::from_secs(10),
+        asked: at(asked),
     };
     let lost = walk(
         started(Repeat::Once),
@@ -141,15 +142,22 @@ fn a_probe_is_believed_only_when_nothing_can_be_on_its_way() {
         by,
         now,
     };
-    assert_eq!(
-        step(&lost, &no(probe, at(69))),
-        Err(Rejected::TooEarly { until: at(70) })
-    );
-    assert!(step(&lost, &no(probe, at(70))).is_ok());
+    // What counts is when it was asked, not when its answer is kept; and no answer is kept before it was asked for.
+    for (asked, now) in [(69, 69), (69, 70), (69, 99), (70, 69), (99, 69)] {
+        assert_eq!(
+            step(&lost, &no(probe(asked), at(now))),
+            Err(Rejected::TooEarly { until: at(70) }),
+            "asked at {asked} s, kept at {now} s"
+        );
+    }
+    for (asked, now) in [(70, 70), (70, 99), (99, 70)] {
+        let kept = step(&lost, &no(probe(asked), at(now)));
+        assert!(kept.is_ok(), "asked at {asked} s, kept at {now} s");
+    }
     assert!(step(&lost, &no(Resolver::Person, at(31))).is_ok());
     let yes = EffectStep::Resolve {
         resolution: Resolution::Applied,
-        by: probe,
+        by: probe(31),
         now: at(31),
     };
     assert_eq!(walk(lost, &[yes]).state, EffectState::Done);

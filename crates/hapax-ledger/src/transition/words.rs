@@ -131,6 +131,8 @@ pub enum Resolver {
     Probe {
         /// How long a request of this effect may take.
         timeout: Span,
+        /// When it was asked, by the store's clock: it says how things stood then, not when its answer is kept.
+        asked: Time,
     },
 }
 

@@ -121,8 +121,10 @@ fn resolution(line: &Line) -> Result<(Resolution, Resolver), ScriptError> {
         _ => Resolution::Skip,
     };
     let by = if line.named("by") == Some("probe") {
+        let asked = line.arg("asked", since_start(line.at))?;
         Resolver::Probe {
             timeout: Span::from_secs(10),
+            asked: Time::from_micros(0) + asked,
         }
     } else {
         Resolver::Person

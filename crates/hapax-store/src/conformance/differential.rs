@@ -201,7 +201,7 @@ fn keep(number: usize) -> Keep {
     }
 }
 
-fn new_event(source: &str, sketch: &Sketch, now: Time) -> NewEvent {
+fn new_event(source: &str, sketch: &Sketch) -> NewEvent {
     let mut new = event(source, &key(sketch.key), BODIES[sketch.body]);
     if sketch.varies {
         new.compare_hash = BodyHash::of(b"what does not vary");
@@ -213,7 +213,7 @@ fn new_event(source: &str, sketch: &Sketch, now: Time) -> NewEvent {
         new.on_failed = OnFailed::Retry;
     }
     new.event_type = Some(TYPES[sketch.body].into());
-    new.effects = new_effects(&sketch.effects, now);
+    new.effects = new_effects(&sketch.effects);
     new
 }
 
@@ -275,9 +275,8 @@ impl Pair {
         self.clock = self.clock + Span::from_millis(1);
         match command {
             Command::Accept { source, events } => {
-                let now = self.effects.now;
                 let source = SOURCES[*source];
-                let new = |sketch| new_event(source, sketch, now);
+                let new = |sketch| new_event(source, sketch);
                 let events: Vec<NewEvent> = events.iter().map(new).collect();
                 self.sent
                     .extend(events.iter().map(|event| (source, event.clone())));

@@ -150,11 +150,11 @@ pub async fn what_is_uncertain_is_resolved_by_a_probe_or_a_person(store: Subject
     let receipt = accept_effects(&store, "k", vec![once("a"), once("b"), once("c")]).await;
     let claims = claim(&store).await;
     let timeout = Span::from_secs(10);
-    let by_probe = async |effect, resolution| {
-        let probe = Resolver::Probe { timeout };
+    let by_probe = async |effect, resolution, asked| {
+        let probe = Resolver::Probe { timeout, asked };
         resolve(&store, effect, resolution, probe).await.moved
     };
-    let held = by_probe(claims[0].id, Resolution::Applied).await;
+    let held = by_probe(claims[0].id, Resolution::Applied, at(0)).await;
     assert!(
         matches!(held, Moved::Refused(Rejected::InFlight { .. })),
         "{held:?}"
@@ -164,10 +164,14 @@ pub async fn what_is_uncertain_is_resolved_by_a_probe_or_a_person(store: Subject
         done(&store, effect, ended(BROKEN, Next::Exhausted)).await;
     }
     let until = at(30) + timeout + PROBE_GRACE;
-    dial.set(until - Span::from_micros(1));
-    let early = by_probe(claims[0].id, Resolution::NotApplied).await;
+    let before = until - Span::from_micros(1);
+    dial.set(before);
+    let early = by_probe(claims[0].id, Resolution::NotApplied, until).await;
     assert_eq!(early, Moved::Refused(Rejected::TooEarly { until }));
     dial.set(until);
+    // Its answer is about when it was asked.
+    let early = by_probe(claims[0].id, Resolution::NotApplied, before).await;
+    assert_eq!(early, Moved::Refused(Rejected::TooEarly { until }));
     let answers = [
         (
             Resolution::NotApplied,
@@ -182,7 +186,7 @@ pub async fn what_is_uncertain_is_resolved_by_a_probe_or_a_person(store: Subject
         ),
     ];
     for (effect, (resolution, did, state)) in claims.iter().zip(answers) {
-        let moved = by_probe(effect.id, resolution).await;
+        let moved = by_probe(effect.id, resolution, until).await;
         assert!(
             matches!(moved, Moved::Done(change) if change.did == did),
             "{moved:?}"
@@ -190,7 +194,7 @@ pub async fn what_is_uncertain_is_resolved_by_a_probe_or_a_person(store: Subject
         let read = effect_detail(&store, effect).await.effect.record.state;
         assert_eq!(read, state);
     }
-    let twice = by_probe(claims[1].id, Resolution::Applied).await;
+    let twice = by_probe(claims[1].id, Resolution::Applied, until).await;
     assert_eq!(twice, Moved::Refused(Rejected::AlreadyDone));
     let event = detail(&store, receipt.event).await.event;
     assert_eq!(event.status, EventStatus::Pending);

@@ -78,7 +78,7 @@ pub async fn a_large_set_is_made_in_steps(store: Subject, _: Dial) {
 /// What follows is like the first: key, class, time and schedule.
 pub async fn what_follows_is_like_the_first(store: Subject, _: Dial) {
     let mut new = message(1, "m", at(0), &[1], 0);
-    new.arrival.events[0].effects[0].not_before = at(50);
+    new.arrival.events[0].effects[0].wait = Span::from_secs(50);
     new.later = later(2..4);
     let event = stored(&store, new).await.event;
     let made = step(&store).await;
@@ -96,6 +96,24 @@ pub async fn what_follows_is_like_the_first(store: Subject, _: Dial) {
             (effect.record.next_attempt_at, effect.event),
             (at(50), event)
         );
+    }
+}
+
+/// When a message is due goes by the store's clock for all of its deliveries, whatever that of its publisher's node shows.
+pub async fn a_clock_that_is_off_delays_no_delivery(store: Subject, dial: Dial) {
+    for (key, now, hours) in [("ahead", 10, 2), ("behind", 20, -2)] {
+        dial.set(at(now));
+        let theirs = at(now) + Span::from_hours(hours);
+        let mut new = message(1, key, theirs, &[1], 0);
+        new.arrival.events[0].effects[0].wait = Span::from_secs(5);
+        new.later = later(2..4);
+        let event = stored(&store, new).await.event;
+        // The rest is made a little later, and is due when the first is.
+        dial.set(at(now + 2));
+        fan_out(&store).await;
+        let effects = detail(&store, event).await.effects;
+        let due = effects.iter().map(|effect| effect.record.next_attempt_at);
+        assert_eq!(due.collect::<Vec<_>>(), [at(now + 5); 3], "{key}");
     }
 }
 

@@ -16,7 +16,7 @@ use crate::nouns::{
 fn in_lane(lane: &str, key: &str, seconds: i64) -> NewEffect {
     NewEffect {
         lane: lane.into(),
-        not_before: at(seconds),
+        wait: Span::from_secs(seconds),
         ..planned("e", key, Repeat::Keyed)
     }
 }

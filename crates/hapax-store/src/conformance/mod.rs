@@ -139,6 +139,8 @@ macro_rules! conformance_tests {
             a_claim_is_held_by_one_until_its_lease_ends,
             a_settled_effect_is_done_for_good,
             a_late_settlement_changes_nothing_and_is_kept,
+            a_settlement_that_is_said_again_is_no_late_one,
+            a_clock_that_is_off_delays_nothing,
             a_lost_worker_leaves_what_the_class_says,
             a_retry_waits_for_its_time_and_an_end_is_an_end,
             the_earliest_come_first,
@@ -297,6 +299,7 @@ macro_rules! conformance_tests {
         $crate::conformance_tests!(@ $run; fan_out:
             a_large_set_is_made_in_steps,
             what_follows_is_like_the_first,
+            a_clock_that_is_off_delays_no_delivery,
             a_message_is_not_completed_before_all_is_made,
             racing_steps_make_each_delivery_once,
             deliveries_go_out_while_others_are_made,

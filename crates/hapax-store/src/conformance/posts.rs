@@ -331,7 +331,7 @@ pub async fn what_waits_is_counted(store: Subject, _: Dial) {
         stored(&store, ordered(message(1, key, at(second), &[1], 0), "o")).await;
     }
     let mut new = message(1, "d", at(4), &[1], 0);
-    new.arrival.events[0].effects[0].not_before = at(1_000_000);
+    new.arrival.events[0].effects[0].wait = Span::from_secs(1_000_000);
     stored(&store, new).await;
     stored(&store, message(1, "e", at(5), &[2], 0)).await;
     let waiting = async |endpoint| {

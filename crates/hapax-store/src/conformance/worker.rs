@@ -8,7 +8,7 @@ use hapax_ledger::key::{KeyHash, KeyKind};
 use hapax_ledger::order::{LifeStep, PlannedOrder};
 use hapax_ledger::outcome::Outcome;
 use hapax_ledger::retry::Next;
-use hapax_ledger::time::{Span, Time};
+use hapax_ledger::time::Span;
 use hapax_ledger::transition::{Resolution, Resolver};
 
 use super::sample::{Subject, accept_one, at, event};
@@ -49,7 +49,7 @@ pub const fn ended(outcome: Outcome, next: Next) -> Move {
     })
 }
 
-/// An effect that is due by every clock.
+/// An effect that is due at once.
 pub fn planned(name: &str, key: &str, repeat: Repeat) -> NewEffect {
     NewEffect {
         name: name.into(),
@@ -57,7 +57,7 @@ pub fn planned(name: &str, key: &str, repeat: Repeat) -> NewEffect {
         key_hash: KeyHash::of(KeyKind::Effect, name, key),
         repeat,
         lane: "lane".into(),
-        not_before: Time::from_secs(0),
+        wait: Span::ZERO,
         attempts_max: 7,
         after: Vec::new(),
         order: None,

@@ -17,6 +17,7 @@ use super::order::{Chain, ChainKey};
 use crate::nouns::{
     Attempt, ClaimAsk, Claimed, Effect, Move, Moved, NewEffect, Review, Said, Tally,
 };
+use crate::outcome_code::OutcomeCode;
 
 /// The model never restarts, so its epoch never rises.
 pub(super) const EPOCH: u32 = 1;
@@ -97,7 +98,7 @@ impl Effects {
     }
 
     fn insert(&mut self, planning: &Planning<'_>, new: &NewEffect, id: EffectId) {
-        let planned = EffectRecord::planned(new.repeat, new.not_before);
+        let planned = EffectRecord::planned(new.repeat, planning.now + new.wait);
         let may_wait = !new.after.is_empty() || new.order.is_some();
         let born = new.born.as_ref().filter(|_| !may_wait).and_then(|born| {
             let record = born_started(&planned, planning.now, EPOCH, born.lease)?;
@@ -403,12 +404,17 @@ impl Row {
         self.become_(change)
     }
 
+    /// Keeps what a worker says that was fenced off, unless the ledger has it from that very worker.
     fn keep_late(&mut self, now: Time, fence: Fence, outcome: Outcome) {
         let ran = self
             .attempts
             .iter_mut()
             .find(|attempt| attempt.fence == fence && attempt.late.is_none());
-        if let Some(attempt) = ran {
+        let said = |outcome| {
+            let code = OutcomeCode::of(outcome);
+            (code.kind, code.detail)
+        };
+        if let Some(attempt) = ran.filter(|attempt| said(attempt.outcome) != said(outcome)) {
             attempt.late = Some((now, outcome));
         }
     }

@@ -61,7 +61,7 @@ impl State {
     fn publish_new(&mut self, mut message: NewMessage, now: Time) -> Receipt {
         let (mut arrival, mut later) = (message.arrival.clone(), message.later.clone());
         let planned = arrival.events[0].effects.len();
-        let template = Template::of(&arrival.events[0]);
+        let template = Template::of(&arrival.events[0], now);
         let entity = posting::entity(&arrival.events[0]).map(str::to_owned);
         if entity.is_some() && self.is_fanning_out(&arrival.source, &entity) {
             (arrival, later) = posting::in_line(&message);
@@ -117,7 +117,7 @@ impl State {
         let step = to_come.later.len().min(FAN_OUT_STEP);
         let template = &to_come.template;
         let made = to_come.later.drain(..step);
-        let made: Vec<_> = made.map(|later| template.delivery(later)).collect();
+        let made: Vec<_> = made.map(|later| template.delivery(later, now)).collect();
         if to_come.later.is_empty() {
             row.to_come = None;
         }

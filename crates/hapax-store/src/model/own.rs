@@ -24,7 +24,7 @@ impl State {
         }
         match (claim.event, known.is_some()) {
             // Linked, if the effect is there.
-            (Some(event), _) => self.plan(event, &[own::planned(claim, now)], now),
+            (Some(event), _) => self.plan(event, &[own::planned(claim)], now),
             (None, true) => {}
             (None, false) => self.plan_alone(claim, now),
         }
@@ -38,7 +38,7 @@ impl State {
 
     /// No event calls for it, so it gets one of its own.
     fn plan_alone(&mut self, claim: &OwnClaim, now: Time) {
-        let arrival = own::arrival(claim, now);
+        let arrival = own::arrival(claim);
         for new in &arrival.events {
             let event = self.accept(&arrival, new, now).event;
             // An event that was there already planned nothing.

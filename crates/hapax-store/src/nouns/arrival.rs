@@ -150,8 +150,8 @@ pub struct NewEffect {
     pub repeat: Repeat,
     /// The unit of isolation it is sent in.
     pub lane: Arc<str>,
-    /// Not before this time.
-    pub not_before: Time,
+    /// Due so long after it is stored, by the store's clock: by which it is claimed, and which need not be that of whoever plans it.
+    pub wait: Span,
     /// Attempts that its schedule allows, for the rescue of one whose worker never comes back.
     pub attempts_max: u32,
     /// Places in this plan of the effects that must be done first.

@@ -126,7 +126,8 @@ impl<'a> AttemptColumns<'a> {
     }
 }
 
-/// What a worker said too late. Seldom needed, so one by one: the first to speak for an attempt is the one that is kept.
+/// What a worker said too late. Seldom needed, so one by one: the first to speak for an attempt is the one that is kept. What the
+/// ledger has from it already is no news: it did not hear that its word came through, and says it again.
 pub(super) struct LateRow {
     shard: i16,
     effect: Uuid,
@@ -156,7 +157,7 @@ impl LateRow {
             (&self.code.detail, Type::INT2),
         ];
         let sql = "UPDATE hapax.attempt SET late_at = $4, late_outcome = $5, late_detail = $6
-             WHERE shard = $1 AND effect = $2 AND fence = $3 AND late_at IS NULL";
+             WHERE shard = $1 AND effect = $2 AND fence = $3 AND late_at IS NULL AND NOT (outcome = $5 AND detail = $6)";
         (sql, params)
     }
 }

@@ -49,6 +49,7 @@ mod tests {
     use hapax_ledger::effect::Repeat;
     use hapax_ledger::key::{KeyHash, KeyKind};
     use hapax_ledger::order::{LifeStep, PlannedOrder};
+    use hapax_ledger::time::Span;
 
     use super::*;
 
@@ -60,7 +61,7 @@ mod tests {
             key,
             repeat: Repeat::Keyed,
             lane: format!("lane{}", n * 7).into(),
-            not_before: Time::from_secs(0),
+            wait: Span::ZERO,
             attempts_max: 7,
             after: Vec::new(),
             order: None,

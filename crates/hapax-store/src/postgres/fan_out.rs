@@ -13,7 +13,7 @@ use tokio_postgres::types::Type;
 use super::Entropy;
 use super::called;
 use super::decide::Decisions;
-use super::moment::{LeaseClock, moment};
+use super::moment::{LeaseClock, moment, now};
 use super::plan::{self, Calling, Plan};
 use super::pool::{Param, Pool, Statement, Taken};
 use super::status::Around;
@@ -44,8 +44,9 @@ impl<'a> FanOutColumns<'a> {
         source: &'a str,
         planned: &'a NewEvent,
         later: &[LaterDelivery],
+        now: Time,
     ) {
-        let Some(template) = Template::of(planned) else {
+        let Some(template) = Template::of(planned, now) else {
             return;
         };
         self.shard.push(event.0.shard() as i16);
@@ -134,7 +135,7 @@ pub(super) async fn step(
         return Ok(FannedOut::default());
     }
     let taken = pool.take().await?;
-    let Some(next) = Next::lock(&taken).await? else {
+    let Some(next) = Next::lock(&taken, clock).await? else {
         // Somebody is at it, and goes on until there is no more. Asking again and again would only keep the server busy.
         taken.roll_back().await;
         return Ok(FannedOut::default());
@@ -158,7 +159,7 @@ struct Next {
 
 impl Next {
     /// Locks one. A message that is ordered waits until all before it of its order are done with: their deliveries come first (F1).
-    async fn lock(taken: &Taken) -> Result<Option<Next>, StoreError> {
+    async fn lock(taken: &Taken, clock: &LeaseClock) -> Result<Option<Next>, StoreError> {
         let locked = taken
             .begin(
                 "SELECT f.shard, f.event, f.made, f.total, f.template FROM hapax.fan_out f
@@ -180,30 +181,36 @@ impl Next {
         let bytes = (FAN_OUT_STEP * LATER_BYTES) as i32;
         let found = taken
             .query(
-                "SELECT substring(l.later FROM $3 FOR $4), v.at, v.type, (
-                     SELECT coalesce(max(c.place) + 1, 0) FROM (
-                         SELECT place FROM hapax.effect WHERE event = $2
-                         UNION ALL
-                         SELECT place FROM hapax.effect_link WHERE shard = $1 AND event = $2
-                     ) AS c (place)
-                 ) FROM hapax.fan_out_list l
-                 JOIN hapax.event v ON v.shard = l.shard AND v.id = l.event
-                 WHERE l.shard = $1 AND l.event = $2",
+                concat!(
+                    "SELECT substring(l.later FROM $3 FOR $4), v.at, v.type, (
+                         SELECT coalesce(max(c.place) + 1, 0) FROM (
+                             SELECT place FROM hapax.effect WHERE event = $2
+                             UNION ALL
+                             SELECT place FROM hapax.effect_link WHERE shard = $1 AND event = $2
+                         ) AS c (place)
+                     ), ",
+                    now!("$5"),
+                    " FROM hapax.fan_out_list l
+                     JOIN hapax.event v ON v.shard = l.shard AND v.id = l.event
+                     WHERE l.shard = $1 AND l.event = $2"
+                ),
                 &[
                     (&shard, Type::INT2),
                     (&event, Type::UUID),
                     (&from, Type::INT4),
                     (&bytes, Type::INT4),
+                    (&clock.given(), Type::INT8),
                 ],
             )
             .await?;
         Ok(found.first().map(|found| {
             let later = to_later(found.get(0)).into_iter();
+            let now = Time::from_micros(found.get(4));
             Next {
                 event: EventId::from_bytes(event.0),
                 received_at: Time::from_micros(found.get(1)),
                 event_type: found.get::<_, Option<String>>(2).map(received),
-                effects: later.map(|one| template.delivery(one)).collect(),
+                effects: later.map(|one| template.delivery(one, now)).collect(),
                 made,
                 total: row.get(3),
                 place: found.get(3),

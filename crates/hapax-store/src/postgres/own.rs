@@ -42,7 +42,7 @@ pub(super) async fn claim(
     entropy: &Entropy,
     clock: &LeaseClock,
 ) -> Result<OwnClaimed, StoreError> {
-    let arrival = own::arrival(claim, claim.at);
+    let arrival = own::arrival(claim);
     for _ in 0..TRIES_MAX {
         let taken = pool.take().await?;
         let ((), seen) = tokio::try_join!(biased; taken.open(), see(&taken, claim, &arrival))?;
@@ -198,7 +198,7 @@ impl Asking<'_> {
 
     /// An event that is there calls for the effect, which is added or linked.
     async fn claim_for(self, event: EventId, at: Time) -> Result<Option<OwnClaimed>, StoreError> {
-        let effects = [own::planned(self.claim, at)];
+        let effects = [own::planned(self.claim)];
         let calling = Calling {
             event,
             at,

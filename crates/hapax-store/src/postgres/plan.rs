@@ -166,11 +166,9 @@ impl Plan {
 
     /// Lets somebody's own code carry out an effect, new or not.
     pub(super) fn claim_own(&mut self, id: EffectId, claim: &OwnClaim) -> Option<ClaimVerdict> {
-        let Some(mut held) = self.new.remove(&id) else {
+        let Some(held) = self.new.remove(&id) else {
             return self.hand.claim_own(id, claim);
         };
-        // Planned only now that it is ours, whatever the time was by another clock when it was asked for.
-        held.effect.record.next_attempt_at = self.hand.now;
         let mut hand = Hand::new(self.hand.moment(), [held]);
         let verdict = hand.claim_own(id, claim);
         self.new.append(&mut hand.held);
@@ -340,7 +338,7 @@ impl Plan {
 /// An effect as it is born: claimed and started where that may be (the lease is by the database's clock), or waiting.
 fn new_effect(row: &EffectRow<'_>, moment: Moment) -> Held {
     let new = row.new;
-    let planned = EffectRecord::planned(new.repeat, new.not_before);
+    let planned = EffectRecord::planned(new.repeat, moment.now + new.wait);
     let may_wait = !new.after.is_empty() || new.order.is_some();
     let born = new.born.as_ref().filter(|_| !may_wait).and_then(|born| {
         let record = born_started(&planned, moment.now, moment.epoch, born.lease)?;

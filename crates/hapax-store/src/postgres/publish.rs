@@ -360,7 +360,7 @@ impl Group<'_> {
                 wait_for_more(&mut plan, &mut decisions, receipt.event);
                 let planned = posted.planned;
                 let source = &message.arrival.source;
-                fan_outs.push(receipt.event, source, planned, &posted.later);
+                fan_outs.push(receipt.event, source, planned, &posted.later, moment.now);
             }
         }
         let unused = UnusedKeys::of(slots);

@@ -27,6 +27,9 @@ use super::wire::Uuid;
 use crate::error::StoreError;
 use crate::nouns::{About, Arrival, NewEffect, NewEvent, Receipt};
 
+/// When everything is planned. All that is planned for it is shifted to the moment at which it is written, which the statement finds out.
+const PLANNED: Time = Time::from_micros(0);
+
 /// What became of a group.
 pub(super) enum Swift {
     /// Stored, as far as keys of events were free; `None` stands for one that somebody holds.
@@ -68,7 +71,7 @@ pub(super) async fn accept(
     }
     let wanted = plan::wanted(offered.calling(), entropy);
     let guess = Moment {
-        now: latest(&wanted),
+        now: PLANNED,
         epoch: epoch.load(Ordering::Relaxed),
     };
     let mut plan = all_new(&wanted, guess);
@@ -132,25 +135,20 @@ fn all_new(wanted: &Wanted<'_>, moment: Moment) -> Plan {
     Plan::new(wanted, &all, moment)
 }
 
-/// A time at which all that is wanted is due. What is planned for it is shifted to the moment at which it is written.
-fn latest(wanted: &Wanted<'_>) -> Time {
-    let times = wanted.values().map(|row| row.new.not_before);
-    times.max().unwrap_or(Time::from_micros(0))
-}
-
-/// What was born at one time, had it been born at another. The statement does the same with the columns.
+/// What was planned at one time, had it been planned at another. The statement does the same with the columns.
 fn as_of(record: EffectRecord, planned: Time, now: Time) -> EffectRecord {
-    match record.state {
-        EffectState::Claimed => EffectRecord {
-            lease_until: now + record.lease_until.since(planned),
-            next_attempt_at: record.next_attempt_at.min(now),
-            ..record
-        },
+    let lease_until = match record.state {
+        EffectState::Claimed => now + record.lease_until.since(planned),
         EffectState::Pending
         | EffectState::Done
         | EffectState::Uncertain
         | EffectState::Dead
-        | EffectState::Skipped => record,
+        | EffectState::Skipped => record.lease_until,
+    };
+    EffectRecord {
+        lease_until,
+        next_attempt_at: now + record.next_attempt_at.since(planned),
+        ..record
     }
 }
 
@@ -164,13 +162,15 @@ mod tests {
     /// What the statement does with the columns of a time that was guessed is what the ledger makes of the real one.
     #[test]
     fn what_is_born_at_one_time_is_shifted_to_another() {
-        let (lease, due) = (Span::from_secs(30), Time::from_secs(100));
-        let planned = EffectRecord::planned(Repeat::Keyed, due);
-        let guessed = born_started(&planned, due, 3, lease).expect("it is born");
-        for now in [90, 100, 110].map(Time::from_secs) {
-            let born = born_started(&planned, now, 3, lease).expect("it is born");
-            assert_eq!(as_of(guessed, due, now), born);
+        let (lease, guess) = (Span::from_secs(30), Time::from_secs(100));
+        for wait in [0, 5].map(Span::from_secs) {
+            let planned = |now: Time| EffectRecord::planned(Repeat::Keyed, now + wait);
+            let born =
+                |now| born_started(&planned(now), now, 3, lease).expect("a lease with a length");
+            for now in [90, 100, 110].map(Time::from_secs) {
+                assert_eq!(as_of(born(guess), guess, now), born(now));
+                assert_eq!(as_of(planned(guess), guess, now), planned(now));
+            }
         }
-        assert_eq!(as_of(planned, due, Time::from_secs(1)), planned);
     }
 }

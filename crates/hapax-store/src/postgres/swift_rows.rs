@@ -185,7 +185,7 @@ macro_rules! store {
                  lane, node, event_shard, event, started_at, generation, pass_from, gate, ambiguous)
              SELECT q.shard, q.effect, q.fence,
                  CASE WHEN q.state = $63 THEN q.lease_until - $59 + moment.now ELSE q.lease_until END,
-                 CASE WHEN q.state = $63 THEN least(q.next_at, moment.now) ELSE q.next_at END,
+                 q.next_at - $59 + moment.now,
                  q.attempts, q.state, q.repeat, q.started, q.alone, q.lane, q.node, q.event_shard, q.event,
                  CASE WHEN q.started THEN moment.now END, $60, $61, $62, false
              FROM unnest($44::int2[], $45::uuid[], $46::uuid[], $47::int8[], $48::int8[], $49::int8[], $50::int4[],

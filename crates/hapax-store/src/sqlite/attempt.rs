@@ -69,7 +69,8 @@ fn set_aside(db: &Connection, effect: i64) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// What a worker says that was fenced off (C2).
+/// What a worker says that was fenced off (C2). What the ledger has from it already is no news: it did not hear that its word came
+/// through, and says it again.
 pub(super) fn keep_late(
     tx: &Tx<'_>,
     effect: i64,
@@ -79,9 +80,9 @@ pub(super) fn keep_late(
     let code = OutcomeCode::of(outcome);
     let places = [
         "UPDATE effect SET last_late_at = ?3, last_late_outcome = ?4, last_late_detail = ?5
-         WHERE seq = ?1 AND last_fence = ?2 AND last_late_at IS NULL",
+         WHERE seq = ?1 AND last_fence = ?2 AND last_late_at IS NULL AND NOT (last_outcome = ?4 AND last_detail = ?5)",
         "UPDATE attempt SET late_at = ?3, late_outcome = ?4, late_detail = ?5
-         WHERE effect = ?1 AND fence = ?2 AND late_at IS NULL",
+         WHERE effect = ?1 AND fence = ?2 AND late_at IS NULL AND NOT (outcome = ?4 AND detail = ?5)",
     ];
     for update in places {
         tx.db

@@ -14,15 +14,16 @@ use crate::posting_code::{LATER_BYTES, from_later, from_template, to_later, to_t
 
 /// Freezes the deliveries that follow a message. Its first says what they are like.
 pub(super) fn begin(
-    db: &Connection,
+    tx: &Tx<'_>,
     row: i64,
     source: &str,
     event: &NewEvent,
     later: &[LaterDelivery],
 ) -> Result<(), StoreError> {
-    let Some(template) = Template::of(event) else {
+    let Some(template) = Template::of(event, tx.now) else {
         return Ok(());
     };
+    let db = tx.db;
     db.prepare_cached(
         "INSERT INTO fan_out (seq, source, entity, template, made, total) VALUES (?1, ?2, ?3, ?4, 0, ?5)",
     )
@@ -113,7 +114,7 @@ pub(super) fn step(tx: &mut Tx<'_>) -> Result<FannedOut, StoreError> {
     };
     let template = to_template(&next.template)?;
     let later = to_later(&next.later).into_iter();
-    let effects: Vec<NewEffect> = later.map(|one| template.delivery(one)).collect();
+    let effects: Vec<NewEffect> = later.map(|one| template.delivery(one, tx.now)).collect();
     let made = next.made + effects.len() as i64;
     match made < next.total && !effects.is_empty() {
         true => tx

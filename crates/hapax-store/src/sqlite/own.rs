@@ -30,7 +30,7 @@ pub(super) fn claim_own(tx: &mut Tx<'_>, wanted: &OwnClaim) -> Result<OwnClaimed
     }
     match (wanted.event, known) {
         // Linked, if the effect is there.
-        (Some(event), _) => plan::join(tx, event, &[own::planned(wanted, tx.now)])?,
+        (Some(event), _) => plan::join(tx, event, &[own::planned(wanted)])?,
         (None, Some(_)) => {}
         (None, None) => plan_alone(tx, wanted)?,
     }
@@ -51,14 +51,14 @@ fn find(tx: &Tx<'_>, wanted: &OwnClaim) -> Result<Option<Held>, StoreError> {
 
 /// No event calls for it, so it gets one of its own.
 fn plan_alone(tx: &mut Tx<'_>, wanted: &OwnClaim) -> Result<(), StoreError> {
-    let receipts = accept::accept(tx, &own::arrival(wanted, tx.now))?;
+    let receipts = accept::accept(tx, &own::arrival(wanted))?;
     if find(tx, wanted)?.is_some() {
         return Ok(());
     }
     // An event that was there already planned nothing.
     receipts
         .iter()
-        .try_for_each(|receipt| plan::join(tx, receipt.event, &[own::planned(wanted, tx.now)]))
+        .try_for_each(|receipt| plan::join(tx, receipt.event, &[own::planned(wanted)]))
 }
 
 fn claim_held(tx: &mut Tx<'_>, held: Held, wanted: &OwnClaim) -> Result<OwnClaimed, StoreError> {

@@ -181,8 +181,8 @@ fn insert(
     row: i64,
     new: &NewEffect,
 ) -> Result<Option<Claimed>, StoreError> {
-    let planned = EffectRecord::planned(new.repeat, new.not_before);
     let now = tx.now;
+    let planned = EffectRecord::planned(new.repeat, now + new.wait);
     let may_wait = !new.after.is_empty() || new.order.is_some();
     let born = new.born.as_ref().filter(|_| !may_wait).and_then(|born| {
         born_started(&planned, now, tx.group.epoch(), born.lease)

@@ -59,7 +59,7 @@ fn publish_new(tx: &mut Tx<'_>, message: &NewMessage, app: AppId) -> Result<Rece
     let row = read::row_of(receipt.event);
     keep_about(tx.db, app, row, &message.about)?;
     if !later.is_empty() {
-        fan_out::begin(tx.db, row, &arrival.source, planned, later)?;
+        fan_out::begin(tx, row, &arrival.source, planned, later)?;
     }
     Ok(receipt)
 }

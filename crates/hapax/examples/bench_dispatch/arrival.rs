@@ -7,7 +7,7 @@ use hapax::config::EffectConfig;
 use hapax::{clock, entropy};
 use hapax_ledger::event::KeyOrigin;
 use hapax_ledger::key::{BodyHash, KeyHash, KeyKind, wire_key};
-use hapax_ledger::time::{Span, Time};
+use hapax_ledger::time::Span;
 use hapax_store::nouns::{Arrival, Keep, NewEffect, NewEvent, OnFailed, Proof};
 
 const KEEP: Keep = Keep {
@@ -42,7 +42,7 @@ impl Maker {
 
     /// An event without effects.
     pub(crate) fn plain(&self) -> Arrival {
-        self.arrival("bench0".into(), |_, _| Vec::new())
+        self.arrival("bench0".into(), |_| Vec::new())
     }
 
     /// An event with one effect that may go out at once.
@@ -52,8 +52,8 @@ impl Maker {
 
     /// An event with one effect that has to wait.
     pub(crate) fn with(&self, effect: &EffectConfig, wait: Span) -> Made {
-        let arrival = self.arrival(effect.source.clone(), |key, at| {
-            vec![new_effect(effect, key, at + wait)]
+        let arrival = self.arrival(effect.source.clone(), |key| {
+            vec![new_effect(effect, key, wait)]
         });
         let key = &arrival.events[0].key;
         Made {
@@ -65,7 +65,7 @@ impl Maker {
     fn arrival(
         &self,
         source: std::sync::Arc<str>,
-        effects: impl Fn(&str, Time) -> Vec<NewEffect>,
+        effects: impl Fn(&str) -> Vec<NewEffect>,
     ) -> Arrival {
         let number = self.made.fetch_add(1, Ordering::Relaxed);
         let at = clock::now();
@@ -87,7 +87,7 @@ impl Maker {
             keep: KEEP,
             review: None,
             on_failed: OnFailed::Link,
-            effects: effects(&key, at),
+            effects: effects(&key),
             key,
         };
         Arrival {
@@ -112,14 +112,14 @@ pub(crate) fn body(key: &str, bytes: usize) -> Bytes {
     Bytes::from(format!("{{\"id\":\"{key}\",\"pad\":\"{pad}\"}}"))
 }
 
-fn new_effect(effect: &EffectConfig, key: &str, not_before: Time) -> NewEffect {
+fn new_effect(effect: &EffectConfig, key: &str, wait: Span) -> NewEffect {
     NewEffect {
         name: effect.name.clone(),
         key: key.to_owned(),
         key_hash: KeyHash::of(KeyKind::Effect, &effect.name, key),
         repeat: effect.rule.repeat,
         lane: effect.name.clone(),
-        not_before,
+        wait,
         attempts_max: effect.retry.attempts_max(),
         after: Vec::new(),
         order: None,

@@ -94,8 +94,10 @@ impl Announcer {
             data: operational.data(),
         };
         let mut arrival = notice::event(told, effect, now);
-        let promises = self.publisher.dispatcher.promise(&mut arrival);
-        let receipts = self.publisher.store.accept(arrival).await?;
+        let dispatcher = &self.publisher.dispatcher;
+        let promises = dispatcher.promise(&mut arrival);
+        let receipts = self.publisher.store.accept(arrival).await;
+        let receipts = receipts.inspect_err(|error| dispatcher.doubt(error))?;
         promises.keep(&receipts);
         Ok(())
     }

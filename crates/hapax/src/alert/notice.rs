@@ -89,7 +89,7 @@ pub(super) fn event(told: Told, effect: &EffectConfig, now: Time) -> Arrival {
         keep: KEEP,
         review: None,
         on_failed: OnFailed::Link,
-        effects: vec![delivery(&key, effect, now)],
+        effects: vec![delivery(&key, effect)],
         key,
     };
     Arrival {
@@ -105,14 +105,14 @@ pub(super) fn event(told: Told, effect: &EffectConfig, now: Time) -> Arrival {
     }
 }
 
-fn delivery(key: &str, effect: &EffectConfig, now: Time) -> NewEffect {
+fn delivery(key: &str, effect: &EffectConfig) -> NewEffect {
     NewEffect {
         name: effect.name.clone(),
         key: key.to_owned(),
         key_hash: KeyHash::of(KeyKind::Effect, &effect.name, key),
         repeat: Repeat::Keyed,
         lane: effect.name.clone(),
-        not_before: now,
+        wait: Span::ZERO,
         attempts_max: effect.retry.attempts_max(),
         after: Vec::new(),
         order: None,

@@ -241,6 +241,7 @@ impl Alerts {
                     memory.unsent.pop_front();
                 }
                 Err(error) => {
+                    self.dispatcher.doubt(&error);
                     tracing::warn!(%error, waiting = memory.unsent.len(), "alerts could not be stored; trying again");
                     return;
                 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use hapax_ledger::effect::Repeat;
-use hapax_ledger::time::Time;
+use hapax_ledger::time::{Span, Time};
 use hapax_store::nouns::{About, Arrival, Born, NewEvent, NewMessage, Parcel, Receipt, Receipted};
 
 use super::dispatcher::{Dispatcher, Shared, lock};
@@ -13,7 +13,8 @@ use super::lanes::Standing;
 use crate::clock;
 
 /// What an arrival's effects were promised. Dropped, the slots are free again: also if the commit failed or its outcome is
-/// unknown. In the last case the store may say that we hold claims that nobody carries out; their lease ends.
+/// unknown. In the last case the store may say that we hold claims that nobody carries out; their lease ends. So whoever has some
+/// waits for the commit to its end, whoever else has gone: see [`Dispatcher::outliving`].
 pub struct Promises {
     shared: Arc<Shared>,
     events: Vec<PromisedEvent>,
@@ -28,7 +29,7 @@ struct PromisedEvent {
 
 struct PromisedEffect {
     lane: Arc<str>,
-    not_before: Time,
+    wait: Span,
     slot: Slot,
 }
 
@@ -91,7 +92,7 @@ impl Shared {
         let mut effects = Vec::with_capacity(event.effects.len());
         for effect in &mut event.effects {
             let free = effect.after.is_empty() && effect.order.is_none();
-            let quick = free && effect.repeat != Repeat::Once && effect.not_before <= at;
+            let quick = free && effect.repeat != Repeat::Once && effect.wait <= Span::ZERO;
             let standing = match quick {
                 true => self.standing(&effect.lane, now),
                 false => Standing::NotOurs,
@@ -108,7 +109,7 @@ impl Shared {
             };
             effects.push(PromisedEffect {
                 lane: effect.lane.clone(),
-                not_before: effect.not_before,
+                wait: effect.wait,
                 slot,
             });
         }
@@ -124,7 +125,7 @@ impl Shared {
 fn unpromised(event: &NewEvent) -> PromisedEvent {
     let effects = event.effects.iter().map(|effect| PromisedEffect {
         lane: effect.lane.clone(),
-        not_before: effect.not_before,
+        wait: effect.wait,
         slot: Slot::None,
     });
     PromisedEvent {
@@ -152,8 +153,8 @@ impl Promises {
         let now = clock::tick();
         let held_until = self.asked + self.shared.lease_length();
         let mut heard = Vec::new();
+        let theirs = self.shared.drift.theirs(now);
         for (event, receipt) in std::mem::take(&mut self.events).into_iter().zip(receipts) {
-            let theirs = self.shared.drift.theirs(now);
             heard.extend(receipt.revived.iter().map(|lane| (lane.clone(), theirs)));
             let mut claims = receipt.claims.iter();
             for effect in event.effects {
@@ -173,7 +174,7 @@ impl Promises {
                         lock(&self.shared.lanes).unpromise(&effect.lane, now);
                     }
                     (Slot::None, _, _) if receipt.sighting == Receipted::New => {
-                        heard.push((effect.lane, effect.not_before));
+                        heard.push((effect.lane, theirs + effect.wait));
                     }
                     (Slot::None, _, _) => {}
                 }

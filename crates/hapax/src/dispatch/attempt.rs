@@ -7,12 +7,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use hapax_ledger::effect::SkipReason;
+use hapax_ledger::effect::{EffectState, SkipReason};
 use hapax_ledger::outcome::{Evidence, Lost, NotSent, Outcome, classify};
 use hapax_ledger::time::Span;
-use hapax_ledger::transition::Did;
+use hapax_ledger::transition::{Change, Did};
 use hapax_store::StoreError;
-use hapax_store::nouns::{Advanced, Move, Moved, Review, Said, Settlement};
+use hapax_store::nouns::{
+    Advanced, Effect, EffectDetail, Move, Moved, Review, Said, Settlement,
+};
 
 use super::ask;
 use super::delivery;
@@ -221,28 +223,54 @@ impl Shared {
             next,
             said: said(sent),
         };
+        let moved = self.settle_in_the_end(job, settlement).await;
+        self.settled(target, job, outcome, error.as_deref(), &moved);
+        if let (Way::Endpoint(_), Moved::Done(change)) = (&target.way, &moved) {
+            let effect = &job.effect;
+            let settled = Settled {
+                effect,
+                outcome,
+                change,
+            };
+            self.directory.settled(settled).await;
+        }
+    }
+
+    /// Tries until the store has answered.
+    async fn settle_in_the_end(&self, job: &Job, settlement: Settlement) -> Moved {
         let mut pause = SETTLE_PAUSE_MIN;
+        let mut failed = false;
         loop {
             match self.advance(job, Move::Settle(settlement.clone())).await {
-                Ok(advanced) => {
-                    self.settled(target, job, outcome, error.as_deref(), &advanced.moved);
-                    if let (Way::Endpoint(_), Moved::Done(change)) = (&target.way, &advanced.moved)
-                    {
-                        let effect = &job.effect;
-                        let settled = Settled {
-                            effect,
-                            outcome,
-                            change,
-                        };
-                        self.directory.settled(settled).await;
-                    }
-                    return;
+                Ok(advanced) if failed => {
+                    return self.or_before(job, settlement.outcome, advanced.moved).await;
                 }
+                Ok(advanced) => return advanced.moved,
                 Err(error) => {
                     about!(warn, job, %error, "an attempt could not be settled; trying again");
+                    failed = true;
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(SETTLE_PAUSE_MAX);
                 }
+            }
+        }
+    }
+
+    /// What became of a settlement that was tried before: if it is refused, the try that seemed to fail may have been committed.
+    async fn or_before(&self, job: &Job, outcome: Outcome, moved: Moved) -> Moved {
+        let Moved::Refused(_) = moved else {
+            return moved;
+        };
+        // Whatever it set free, nobody was told.
+        self.look_at_store();
+        match self.store.effect(job.effect.id).await {
+            Ok(Some(EffectDetail { effect, .. })) => settled_before(job, outcome, &effect)
+                .inspect(|_| about!(info, job, "it was settled by the try before"))
+                .map_or(moved, Moved::Done),
+            Ok(None) => moved,
+            Err(error) => {
+                about!(debug, job, %error, "what became of its settlement cannot be read");
+                moved
             }
         }
     }
@@ -269,8 +297,7 @@ impl Shared {
     /// Gives an unstarted claim back.
     pub(super) async fn give_back(&self, job: &Job, wait: Span) {
         match self.advance(job, Move::Release(wait)).await {
-            Ok(_) if wait == Span::ZERO => self.give_notice(&job.effect.lane),
-            Ok(_) => {}
+            Ok(_) => self.give_notice(&job.effect.lane, wait),
             Err(error) => {
                 about!(debug, job, %error, "a claim could not be given back; its lease ends");
             }
@@ -280,7 +307,8 @@ impl Shared {
     /// Moves an effect, and passes on what that set free.
     pub(super) async fn advance(&self, job: &Job, what: Move) -> Result<Advanced, StoreError> {
         let (id, fence) = (job.effect.id, job.effect.record.fence);
-        let advanced = self.store.advance(id, fence, what).await?;
+        let advanced = self.store.advance(id, fence, what).await;
+        let advanced = advanced.inspect_err(|error| self.doubt(error))?;
         self.opened(&advanced);
         Ok(advanced)
     }
@@ -345,6 +373,22 @@ enum Snapshot {
     Missing(Sent),
     /// It asks for a person.
     Review(Review),
+}
+
+/// What a settlement did, if it is what an effect was left with: nobody has claimed it since.
+fn settled_before(job: &Job, outcome: Outcome, now: &Effect) -> Option<Change> {
+    let next = now.record;
+    let ours = next.fence == job.effect.record.fence && !next.started;
+    let did = match next.state {
+        EffectState::Done => Did::Done,
+        EffectState::Uncertain => Did::Uncertain,
+        EffectState::Dead => Did::Dead,
+        EffectState::Pending => Did::Waits {
+            until: next.next_attempt_at,
+        },
+        EffectState::Claimed | EffectState::Skipped => return None,
+    };
+    (ours && now.last == Some(outcome)).then_some(Change { next, did })
 }
 
 /// What spreads the tries after a failure. A success needs none, and the lot is not free.

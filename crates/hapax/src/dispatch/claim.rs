@@ -158,6 +158,7 @@ impl Shared {
             }
             Err(error) => {
                 of_effect!(debug, subject, origin, %error, "it is looked at again when its lease ends");
+                self.doubt(&error);
             }
         }
     }

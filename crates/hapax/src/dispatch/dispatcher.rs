@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use hapax_ledger::time::{Span, Time};
-use hapax_store::Store;
 use hapax_store::nouns::lane_shard;
+use hapax_store::{Store, StoreError, StoreErrorKind};
+use hapax_tower::outlive::Outliving;
 use http::{HeaderMap, Uri};
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinSet;
@@ -88,16 +89,16 @@ pub(super) struct Shared {
     pub(super) work: Notify,
     /// The server is stopping: nothing more is claimed.
     pub(super) closing: AtomicBool,
-    /// The targets have changed, or something was not heard because we could not rely on our shards: lanes that nobody looks after
-    /// may be ours.
+    /// Something may be due in lanes that have not heard of it: the targets have changed, or we could not rely on our shards, or a
+    /// commit did not say what became of it.
     pub(super) look_anew: AtomicBool,
-    /// The targets have changed: what is uncertain may have a probe by now.
-    pub(super) reloaded: AtomicBool,
+    /// Something may be uncertain that no probe is asked about: the targets have changed, or a commit did not say what became of it.
+    pub(super) ask_anew: AtomicBool,
     /// Probes may have become due earlier.
     pub(super) probing: Notify,
     /// Places for starts.
     pub(super) starts: Semaphore,
-    /// Tasks that carry something out.
+    /// Work that carries something out, or that ends in something to be carried out.
     pub(super) live: AtomicUsize,
 }
 
@@ -124,7 +125,7 @@ impl Dispatcher {
             work: Notify::new(),
             closing: AtomicBool::new(false),
             look_anew: AtomicBool::new(false),
-            reloaded: AtomicBool::new(false),
+            ask_anew: AtomicBool::new(false),
             probing: Notify::new(),
             starts: Semaphore::new(STARTS_MAX),
             live: AtomicUsize::new(0),
@@ -138,8 +139,7 @@ impl Dispatcher {
     pub fn reload(&self, targets: Targets) {
         self.shared.targets.store(Arc::new(targets));
         lock(&self.shared.lanes).look_at_all(clock::tick());
-        self.shared.look_anew.store(true, Ordering::Relaxed);
-        self.shared.reloaded.store(true, Ordering::Relaxed);
+        self.shared.look_at_store();
         self.shared.work.notify_one();
     }
 
@@ -181,6 +181,26 @@ impl Dispatcher {
             let opened = lanes.iter().map(|lane| (lane.clone(), now));
             self.shared.hear(opened.collect::<Vec<_>>());
         }
+    }
+
+    /// Work around a commit that the lanes have to hear of. It is done in the task of whoever waits for it; if they go, as a sender
+    /// does who hangs up, it goes on without them: what is committed all the same would otherwise wait for a lane that knows nothing of it.
+    pub fn outliving<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Outliving<T> {
+        // Counted, so that the server does not stop before it has ended.
+        let live = self.shared.live();
+        Outliving::new(async move {
+            let done = work.await;
+            drop(live);
+            done
+        })
+    }
+
+    /// The store failed somebody. If it did not say what became of the commit, that may have set something free.
+    pub fn doubt(&self, error: &StoreError) {
+        self.shared.doubt(error);
     }
 
     /// Asks an operator's own service for the state of something: the bytes, or why there are none.
@@ -328,16 +348,33 @@ impl Shared {
 
     /// A task that counts while it lives.
     pub(super) fn spawn(self: &Arc<Self>, work: impl Future<Output = ()> + Send + 'static) {
-        self.live.fetch_add(1, Ordering::Relaxed);
-        let guard = Live(self.clone());
+        let live = self.live();
         tokio::spawn(async move {
             work.await;
-            drop(guard);
+            drop(live);
         });
+    }
+
+    fn live(self: &Arc<Self>) -> Live {
+        self.live.fetch_add(1, Ordering::Relaxed);
+        Live(self.clone())
+    }
+
+    /// Something may be due or uncertain that we have not heard of: the next round asks the store.
+    pub(super) fn look_at_store(&self) {
+        self.look_anew.store(true, Ordering::Relaxed);
+        self.ask_anew.store(true, Ordering::Relaxed);
+    }
+
+    /// A commit whose outcome is unknown may have moved something, and what it set free was not told to anybody.
+    pub(super) fn doubt(&self, error: &StoreError) {
+        if error.kind() == StoreErrorKind::CommitUnknown {
+            self.look_at_store();
+        }
     }
 }
 
-/// Counts a task, also if it ends in a panic.
+/// Counts work, also if it ends in a panic.
 struct Live(Arc<Shared>);
 
 impl Drop for Live {

@@ -34,7 +34,13 @@ impl Shared {
     /// Says that this node is there, and does what that brings with it.
     pub(super) async fn look_after_shards(self: Arc<Self>) {
         let mut unlooked: Vec<u16> = Vec::new();
+        let mut looked = clock::tick();
         loop {
+            // Whatever was not heard of, for whatever reason, waits no longer than a claim whose worker is lost.
+            if clock::since(looked) >= self.lease_length() {
+                looked = clock::tick();
+                self.look_at_store();
+            }
             match self.beat().await {
                 Ok(gained) => {
                     unlooked.extend(gained);
@@ -81,9 +87,13 @@ impl Shared {
             (shards.all(), shards.has_company())
         };
         self.rescue(&held).await?;
-        if company {
-            self.directory.refresh().await?;
-        }
+        // Hints between nodes may get lost; alone, this node hears of nearly everything itself.
+        let anew = self.look_anew.swap(false, Ordering::Relaxed) || company;
+        let looked = match anew {
+            true => self.look_at(&held).await,
+            false => Ok(()),
+        };
+        looked.inspect_err(|_| self.look_anew.store(true, Ordering::Relaxed))?;
         unlooked.retain(|shard| held.contains(shard));
         if !unlooked.is_empty() {
             for shard in unlooked.iter() {
@@ -92,16 +102,18 @@ impl Shared {
             self.find_uncertain(unlooked).await?;
             unlooked.clear();
         }
-        if self.reloaded.swap(false, Ordering::Relaxed) {
+        if self.ask_anew.swap(false, Ordering::Relaxed) {
             let found = self.find_uncertain(&held).await;
-            found.inspect_err(|_| self.reloaded.store(true, Ordering::Relaxed))?;
+            found.inspect_err(|_| self.ask_anew.store(true, Ordering::Relaxed))?;
         }
-        // Hints between nodes may get lost; alone, this node hears of everything itself.
-        if self.look_anew.swap(false, Ordering::Relaxed) || company {
-            for shard in held {
-                let looked = self.look(shard).await;
-                looked.inspect_err(|_| self.look_anew.store(true, Ordering::Relaxed))?;
-            }
+        Ok(())
+    }
+
+    /// What endpoints are there, and which lanes of these shards have something to do?
+    async fn look_at(&self, shards: &[u16]) -> Result<(), StoreError> {
+        self.directory.refresh().await?;
+        for shard in shards {
+            self.look(*shard).await?;
         }
         Ok(())
     }
@@ -109,7 +121,8 @@ impl Shared {
     /// Frees what lost workers held.
     async fn rescue(&self, held: &[u16]) -> Result<(), StoreError> {
         loop {
-            let rescued = self.store.rescue(held.to_vec()).await?;
+            let rescued = self.store.rescue(held.to_vec()).await;
+            let rescued = rescued.inspect_err(|error| self.doubt(error))?;
             if rescued.effects.is_empty() {
                 return Ok(());
             }
@@ -199,6 +212,9 @@ impl Shared {
 
     /// Finds effects of these shards that wait for a probe.
     async fn find_uncertain(&self, shards: &[u16]) -> Result<(), StoreError> {
+        if !self.targets.load().have_probes() {
+            return Ok(());
+        }
         let filter = EffectFilter {
             state: Some(EffectState::Uncertain),
             ..EffectFilter::default()

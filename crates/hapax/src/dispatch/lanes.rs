@@ -313,6 +313,7 @@ impl Lanes {
                 Standing::NotOurs => {
                     let left = self.change(&name, Lane::give_up);
                     todo.stranded.extend(left.into_iter().flatten());
+                    self.look_again(&name, now);
                 }
             }
         }

@@ -48,6 +48,7 @@ pub mod signer;
 mod skip;
 pub mod target;
 
+pub use accept::Promises;
 pub use dispatcher::{Dispatcher, Parts};
 pub use sender::{Sender, Settings};
 pub use target::Targets;

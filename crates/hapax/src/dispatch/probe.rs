@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hapax_ledger::effect::EffectState;
 use hapax_ledger::id::{EffectId, EventId};
 use hapax_ledger::retry::{Next, Schedule};
 use hapax_ledger::time::Span;
@@ -85,7 +86,7 @@ impl Probes {
     }
 }
 
-/// When to ask: at once, when a "no" begins to count, and then ever more rarely.
+/// When to ask: at once, when a "no" begins to count, and then ever more rarely; in the end once a day.
 fn schedule() -> Schedule {
     let waits = [0, 35, 60, 300, 1_800, 7_200, 36_000, 86_400].map(Span::from_secs);
     Schedule::new(waits.to_vec()).unwrap_or_default()
@@ -153,6 +154,10 @@ impl Shared {
         let Some(target) = target else {
             return Asked::Enough;
         };
+        if question.asked > 0 && self.is_decided(effect).await {
+            return Asked::Enough;
+        }
+        let asked = self.drift.theirs(clock::tick());
         let answer = self.ask(&target, &question.key).await;
         let resolution = match &answer {
             ProbeAnswer::Applied => Some(Resolution::Applied),
@@ -165,7 +170,7 @@ impl Shared {
         };
         let timeout =
             Span::from_micros(i64::try_from(target.timeout.as_micros()).unwrap_or(i64::MAX));
-        let by = Resolver::Probe { timeout };
+        let by = Resolver::Probe { timeout, asked };
         match self.resolve(effect, question, resolution, by).await {
             Ok(asked) => asked,
             Err(error) => {
@@ -175,6 +180,12 @@ impl Shared {
                 Asked::Again
             }
         }
+    }
+
+    /// Has somebody decided it since the question was first asked? What the store does not say now is asked about.
+    async fn is_decided(&self, effect: EffectId) -> bool {
+        let known = self.store.effect(effect).await.unwrap_or_default();
+        known.is_some_and(|known| known.effect.record.state != EffectState::Uncertain)
     }
 
     async fn ask(&self, target: &Target, key: &str) -> ProbeAnswer {
@@ -195,7 +206,8 @@ impl Shared {
         said: Resolution,
         by: Resolver,
     ) -> Result<Asked, StoreError> {
-        let advanced = self.store.resolve(effect, said, by).await?;
+        let advanced = self.store.resolve(effect, said, by).await;
+        let advanced = advanced.inspect_err(|error| self.doubt(error))?;
         self.opened(&advanced);
         match advanced.moved {
             Moved::Done(change) => {
@@ -222,8 +234,9 @@ impl Shared {
     }
 
     fn ask_again(&self, effect: EffectId, mut question: Question) {
-        question.asked += 1;
-        if let Next::At(wait) = schedule().next(question.asked, None, entropy::jitter().abs()) {
+        let schedule = schedule();
+        question.asked = (question.asked + 1).min(schedule.attempts_max() - 1);
+        if let Next::At(wait) = schedule.next(question.asked, None, entropy::jitter().abs()) {
             let wait = Duration::from_micros(wait.micros().unsigned_abs());
             lock(&self.probes).put(clock::tick() + wait, effect, question);
         }

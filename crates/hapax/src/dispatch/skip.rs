@@ -52,7 +52,7 @@ impl Shared {
                         .settled(&job.effect.lane, "skipped", None);
                     about!(info, job, ?reason, "skipped");
                 }
-                _ => self.give_notice(&job.effect.lane),
+                _ => self.give_notice(&job.effect.lane, Span::ZERO),
             },
             Ok(moved) => {
                 self.not_started(job, &moved);
@@ -63,9 +63,9 @@ impl Shared {
         }
     }
 
-    /// Something of this lane is due at once.
-    pub(super) fn give_notice(&self, lane: &Arc<str>) {
-        let due = self.drift.theirs(clock::tick());
+    /// Something of this lane is due after so long.
+    pub(super) fn give_notice(&self, lane: &Arc<str>, wait: Span) {
+        let due = self.drift.theirs(clock::tick()) + wait;
         self.hear([(lane.clone(), due)]);
     }
 }

@@ -154,6 +154,12 @@ impl Targets {
         }
     }
 
+    /// Can any of them say whether an effect was applied?
+    pub fn have_probes(&self) -> bool {
+        let mut effects = self.by_name.values().filter_map(|target| target.effect());
+        effects.any(|effect| effect.probe.is_some())
+    }
+
     /// The target of an effect.
     pub fn get(&self, name: &str) -> Option<&Arc<Target>> {
         self.by_name.get(name)

@@ -11,7 +11,6 @@ use hapax_ledger::extract::{
 use hapax_ledger::fingerprint::compare_hash;
 use hapax_ledger::key::{BodyHash, KeyHash, KeyKind};
 use hapax_ledger::ladder::{Derived, body_key};
-use hapax_ledger::time::Time;
 use hapax_store::nouns::{NewEvent, OnFailed, Review};
 
 use super::plan::{Facts, plan};
@@ -34,18 +33,12 @@ pub struct Identified {
     pub fell: usize,
 }
 
-/// Derives the events of a verified request that came at this time.
-pub fn identify(
-    source: &Source,
-    headers: &impl HeaderLookup,
-    body: &Bytes,
-    at: Time,
-) -> Identified {
+/// Derives the events of a verified request.
+pub fn identify(source: &Source, headers: &impl HeaderLookup, body: &Bytes) -> Identified {
     let request = Request {
         source,
         headers,
         content_type: headers.header("content-type"),
-        at,
     };
     let format = match source.reads_body {
         true => format_of(body),
@@ -92,8 +85,6 @@ pub struct Known<'a> {
     pub key_origin: KeyOrigin,
     /// The content type it came with.
     pub content_type: Option<&'a str>,
-    /// When it is read.
-    pub at: Time,
 }
 
 /// An event from bytes that are kept, with the config as it is now, under a key that it has already. The headers it came
@@ -103,7 +94,6 @@ pub fn again(source: &Source, known: &Known<'_>, body: &Bytes) -> NewEvent {
         source,
         headers: &NoHeaders,
         content_type: known.content_type,
-        at: known.at,
     };
     let format = match (source.reads_body, &source.batch) {
         (false, _) => BodyFormat::Opaque,
@@ -127,7 +117,6 @@ struct Request<'a, H> {
     source: &'a Source,
     headers: &'a H,
     content_type: Option<&'a str>,
-    at: Time,
 }
 
 impl<H: HeaderLookup> Request<'_, H> {
@@ -168,7 +157,6 @@ impl<H: HeaderLookup> Request<'_, H> {
                     key: &text,
                     fields: extracted,
                     body: &body,
-                    at: self.at,
                 };
                 let planned = plan(source, &facts);
                 (text, planned)

@@ -6,7 +6,7 @@ use hapax_ledger::extract::Extracted;
 use hapax_ledger::key::{KeyHash, KeyKind};
 use hapax_ledger::plan::{EventFacts, PlannedEffect, plan as plan_effects};
 use hapax_ledger::retry::Next;
-use hapax_ledger::time::Time;
+use hapax_ledger::time::Span;
 use hapax_store::nouns::{NewEffect, Review};
 
 use super::source::Source;
@@ -27,8 +27,6 @@ pub struct Facts<'a> {
     pub fields: &'a Extracted<'a>,
     /// Its bytes.
     pub body: &'a [u8],
-    /// When it came.
-    pub at: Time,
 }
 
 /// The effects of an event, in the order of the config, or why a person has to look at it.
@@ -60,7 +58,7 @@ pub fn plan(source: &Source, facts: &Facts<'_>) -> Result<Vec<NewEffect>, Review
         let config = source.effect(&effect.name)?;
         Some(NewEffect {
             after: places(effect, &planned),
-            ..new_effect(effect, config, facts.at)
+            ..new_effect(effect, config)
         })
     };
     // Every planned effect comes from a rule of this source, so that each has its config and keeps its place.
@@ -118,10 +116,10 @@ fn review(message: &str) -> Review {
 }
 
 /// A planned effect as the store takes it, but for the effects that come first. Whether it is born claimed is the dispatcher's to say.
-fn new_effect(planned: &PlannedEffect, config: &EffectConfig, at: Time) -> NewEffect {
-    let not_before = match config.retry.next(0, None, 0.0) {
-        Next::At(wait) => at + wait,
-        Next::Exhausted => at,
+fn new_effect(planned: &PlannedEffect, config: &EffectConfig) -> NewEffect {
+    let wait = match config.retry.next(0, None, 0.0) {
+        Next::At(wait) => wait,
+        Next::Exhausted => Span::ZERO,
     };
     NewEffect {
         name: config.name.clone(),
@@ -129,7 +127,7 @@ fn new_effect(planned: &PlannedEffect, config: &EffectConfig, at: Time) -> NewEf
         key: planned.key.clone(),
         repeat: planned.repeat,
         lane: config.name.clone(),
-        not_before,
+        wait,
         attempts_max: config.retry.attempts_max(),
         after: Vec::new(),
         order: planned.order.clone(),

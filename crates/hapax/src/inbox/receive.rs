@@ -19,7 +19,7 @@ use super::identify::identify;
 use super::refused::{BODY_BYTES_MAX, RefusedRequest};
 use super::source::Source;
 use crate::config::{EffectConfig, SourceConfig};
-use crate::dispatch::Dispatcher;
+use crate::dispatch::{Dispatcher, Promises};
 use crate::metrics::Metrics;
 use crate::secrets::Unusable;
 use crate::secrets::offered::Offered;
@@ -173,7 +173,7 @@ impl Inbox {
     }
 
     /// Verifies, identifies and stores a request.
-    pub async fn receive(&self, request: Received) -> Verdict {
+    pub async fn receive(self: &Arc<Self>, request: Received) -> Verdict {
         let sources = self.sources.load_full();
         let Some(source) = sources.get(&request.source) else {
             // The same work as for a wrong signature, so that names cannot be found out by timing.
@@ -299,8 +299,13 @@ impl Inbox {
         });
     }
 
-    async fn accept(&self, source: &Arc<Source>, request: Received, verified: Verified) -> Verdict {
-        let identified = identify(source, &request.headers, &request.body, request.at);
+    async fn accept(
+        self: &Arc<Self>,
+        source: &Arc<Source>,
+        request: Received,
+        verified: Verified,
+    ) -> Verdict {
+        let identified = identify(source, &request.headers, &request.body);
         self.metrics.fell(source.name(), identified.fell);
         let mut arrival = Arrival {
             source: source.name().clone(),
@@ -313,8 +318,21 @@ impl Inbox {
             },
             events: identified.events,
         };
-        let names: Vec<Name> = arrival.events.iter().map(Name::of).collect();
         let promises = self.dispatcher.promise(&mut arrival);
+        let storing = self.clone().store(source.clone(), arrival, promises);
+        self.dispatcher.outliving(storing).await
+    }
+
+    /// Stores an arrival, and lets its effects go.
+    async fn store(
+        self: Arc<Self>,
+        source: Arc<Source>,
+        arrival: Arrival,
+        promises: Promises,
+    ) -> Verdict {
+        let source = &*source;
+        let at = arrival.at;
+        let names: Vec<Name> = arrival.events.iter().map(Name::of).collect();
         match self.store.accept(arrival).await {
             Ok(receipts) => {
                 promises.keep(&receipts);
@@ -328,7 +346,11 @@ impl Inbox {
                     Err(several) => Verdict::AcceptedBatch(several),
                 }
             }
-            Err(error) => self.failed(source, &error, names, request.at).await,
+            Err(error) => {
+                drop(promises);
+                self.dispatcher.doubt(&error);
+                self.failed(source, &error, names, at).await
+            }
         }
     }
 

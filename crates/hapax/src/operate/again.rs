@@ -30,7 +30,6 @@ pub(super) fn planned(
     source: Option<&Arc<Source>>,
     event: &Event,
     payload: Option<Payload>,
-    at: Time,
 ) -> Result<Vec<NewEffect>, Unplanned> {
     let source = source.ok_or_else(|| no_source(&event.source))?;
     let payload = payload.ok_or(Unplanned::NoBytes)?;
@@ -38,7 +37,6 @@ pub(super) fn planned(
         key: &event.key,
         key_origin: event.key_origin,
         content_type: payload.content_type.as_deref(),
-        at,
     };
     let again = identify::again(source, &known, &payload.body);
     match again.review {
@@ -71,7 +69,6 @@ pub(super) fn promoted(
         key: &key,
         key_origin: event.key_origin,
         content_type: content_type.as_deref(),
-        at,
     };
     Ok(Arrival {
         source: event.source.clone(),

@@ -154,13 +154,19 @@ impl Operator {
         self.dispatcher.opened(lanes);
     }
 
-    /// Gives a command, and passes on what it set free.
+    /// Gives a command, and passes on what it set free, also if whoever gave it has hung up.
     pub(super) async fn command(&self, command: Command) -> Result<Commanded, StoreError> {
-        let commanded = self.store.command(command).await?;
-        if let Commanded::Done(done) = &commanded {
-            self.opened(&done.opened);
-        }
-        Ok(commanded)
+        let operator = self.clone();
+        let commanding = async move {
+            let commanded = operator.store.command(command).await;
+            match &commanded {
+                Ok(Commanded::Done(done)) => operator.opened(&done.opened),
+                Ok(Commanded::Before(_) | Commanded::Refused { .. } | Commanded::NoEvent) => {}
+                Err(error) => operator.dispatcher.doubt(error),
+            }
+            commanded
+        };
+        self.dispatcher.outliving(commanding).await
     }
 
     async fn decision(
@@ -249,7 +255,7 @@ impl Operator {
             _ if !detail.effects.is_empty() => Ok(Decision::Release {
                 effects: Vec::new(),
             }),
-            _ => again::planned(source, event, payload, terms.by.at)
+            _ => again::planned(source, event, payload)
                 .map_err(Granted::from)
                 .map(|effects| Decision::Release { effects }),
         })

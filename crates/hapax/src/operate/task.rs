@@ -182,7 +182,7 @@ impl Task {
         let Some(again) = self.again() else {
             return purge(operator, message.event.id, by).await;
         };
-        let Some(delivery) = self.delivery(registry, message, &by) else {
+        let Some(delivery) = self.delivery(registry, message) else {
             return Ok(Worked::Nothing);
         };
         Ok(match operator.deliver(delivery, again, by).await? {
@@ -197,7 +197,7 @@ impl Task {
     }
 
     /// The delivery that it is about; nothing if the endpoint is gone, or does not want what it would get for the first time.
-    fn delivery(&self, registry: &Registry, message: &Message, by: &Authority) -> Option<Delivery> {
+    fn delivery(&self, registry: &Registry, message: &Message) -> Option<Delivery> {
         let id = self.endpoint.as_deref()?.parse::<EndpointId>().ok()?;
         let catalog = registry.catalog();
         let endpoint = catalog.endpoint_by_id(id)?;
@@ -205,7 +205,7 @@ impl Task {
         let wanted = wants(endpoint, event_type, &message.about.channels);
         let settings = registry.settings();
         let planned = wanted
-            .then(|| plan_again(message, endpoint, &catalog, &settings, by.at))
+            .then(|| plan_again(message, endpoint, &catalog, &settings))
             .flatten();
         Some(Delivery {
             event: message.event.id,

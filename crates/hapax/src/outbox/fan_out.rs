@@ -53,7 +53,8 @@ impl FanOut {
     /// If the store fails; what is made is made.
     pub async fn step(&self) -> Result<(), StoreError> {
         loop {
-            let made = self.store.fan_out().await?;
+            let made = self.store.fan_out().await;
+            let made = made.inspect_err(|error| self.dispatcher.doubt(error))?;
             self.dispatcher.opened(&made.lanes);
             if !made.more {
                 return Ok(());

@@ -19,7 +19,7 @@ use super::catalog::Catalog;
 use super::extra::{self, AppExtra, EndpointExtra, EventTypeExtra};
 use super::fan_out::FanOut;
 use super::registry::{Registry, Settings};
-use crate::dispatch::Dispatcher;
+use crate::dispatch::{Dispatcher, Promises};
 use crate::dispatch::directory::Directory;
 
 /// How long a message is kept unless its publisher says otherwise: as long as a consumer may ask for it again.
@@ -105,7 +105,7 @@ pub fn plan(draft: &Draft, to: To, catalog: &Catalog, settings: &Settings) -> Op
                 &draft.about,
                 endpoint,
                 &key,
-                due(draft),
+                wait(draft),
                 attempts_max,
             )),
             false => later.push(LaterDelivery {
@@ -132,8 +132,10 @@ pub fn plan(draft: &Draft, to: To, catalog: &Catalog, settings: &Settings) -> Op
     })
 }
 
-fn due(draft: &Draft) -> Time {
-    draft.about.deliver_at.unwrap_or(draft.at)
+/// How long its publisher wants it to wait.
+fn wait(draft: &Draft) -> Span {
+    let deliver_at = draft.about.deliver_at.unwrap_or(draft.at);
+    deliver_at.since(draft.at).max(Span::ZERO)
 }
 
 fn key_of(draft: &Draft) -> String {
@@ -150,7 +152,6 @@ pub fn plan_again(
     endpoint: &Endpoint,
     catalog: &Catalog,
     settings: &Settings,
-    now: Time,
 ) -> Option<NewEffect> {
     let app = catalog.app_by_id(endpoint.app)?;
     let event_type = message.event.event_type.as_deref().unwrap_or_default();
@@ -161,7 +162,7 @@ pub fn plan_again(
     };
     let attempts_max = schedules.attempts_max(endpoint);
     let key = &message.event.key;
-    Some(delivery(&about, endpoint, key, now, attempts_max))
+    Some(delivery(&about, endpoint, key, Span::ZERO, attempts_max))
 }
 
 /// What makes two requests the same message: all that they say, not the payload alone.
@@ -211,7 +212,7 @@ fn delivery(
     about: &About,
     endpoint: &Endpoint,
     key: &str,
-    not_before: Time,
+    wait: Span,
     attempts_max: u32,
 ) -> NewEffect {
     let name: Arc<str> = endpoint.id.to_string().into();
@@ -229,7 +230,7 @@ fn delivery(
         repeat: Repeat::Keyed,
         lane: name.clone(),
         name,
-        not_before,
+        wait,
         attempts_max,
         after: Vec::new(),
         order: about.ordering_key.as_ref().map(serial),
@@ -314,22 +315,37 @@ impl Publisher {
             let known = self.knows(draft.app).await?;
             return Ok((!known).then_some(Outcome::NoApp));
         };
-        let more = !message.later.is_empty();
         let promises = self.dispatcher.promise_message(&mut message);
-        match self.store.publish(message).await? {
-            Published::Stored(receipt) => {
-                promises.keep(std::slice::from_ref(&receipt));
-                if more {
-                    self.fan_out.hurry();
-                }
-                Ok(Some(Outcome::Stored(receipt)))
-            }
+        let publisher = self.clone();
+        let storing = publisher.store_message(message, promises);
+        match self.dispatcher.outliving(storing).await? {
+            Published::Stored(receipt) => Ok(Some(Outcome::Stored(receipt))),
             Published::Outdated => {
-                drop(promises);
                 self.registry.refresh().await?;
                 Ok(None)
             }
         }
+    }
+
+    /// Stores a message, and lets it go.
+    async fn store_message(
+        self,
+        message: NewMessage,
+        promises: Promises,
+    ) -> Result<Published, StoreError> {
+        let more = !message.later.is_empty();
+        let published = self.store.publish(message).await;
+        match &published {
+            Ok(Published::Stored(receipt)) => {
+                promises.keep(std::slice::from_ref(receipt));
+                if more {
+                    self.fan_out.hurry();
+                }
+            }
+            Ok(Published::Outdated) => drop(promises),
+            Err(error) => self.dispatcher.doubt(error),
+        }
+        published
     }
 
     /// Perhaps another node has made it.

@@ -6,7 +6,7 @@ use hapax::inbox::receive::Sources;
 use hapax_ledger::effect::Repeat;
 use hapax_ledger::extract::HeaderLookup;
 use hapax_ledger::key::{KeyHash, KeyKind};
-use hapax_ledger::time::Time;
+use hapax_ledger::time::Span;
 use hapax_store::nouns::NewEvent;
 use serde_json::json;
 
@@ -27,8 +27,6 @@ scheme = "token"
 header = "x-token"
 "#;
 
-const AT: Time = Time::from_secs(1_000);
-
 /// One header, as if the request had it.
 struct Topic;
 
@@ -46,7 +44,7 @@ fn identified(config: &str, body: &str) -> Identified {
     let config = good(config);
     let sources = Sources::new(config.sources, &config.effects, None);
     let source = sources.get("a").expect("the source");
-    identify(source, &Topic, &Bytes::from(body.to_owned()), AT)
+    identify(source, &Topic, &Bytes::from(body.to_owned()))
 }
 
 fn event(effects: &str, body: &str) -> NewEvent {
@@ -120,7 +118,7 @@ fn an_effect_is_planned_with_all_that_the_store_needs() {
     };
     assert_eq!((&*x.name, &*x.lane, x.repeat), ("x", "x", Repeat::Once));
     assert_eq!(x.key_hash, KeyHash::of(KeyKind::Effect, "x", "in_1"));
-    assert_eq!((x.not_before, x.attempts_max), (Time::from_secs(1_005), 3));
+    assert_eq!((x.wait, x.attempts_max), (Span::from_secs(5), 3));
     assert_eq!(x.born, None);
 }
 

@@ -156,7 +156,6 @@ impl Pair {
         sketch: &DecisionSketch,
     ) -> (Decision, Decision) {
         let both = |decision: Decision| (decision.clone(), decision);
-        let now = self.effects.now;
         match sketch {
             DecisionSketch::Retry => both(Decision::Retry),
             DecisionSketch::Replay { force } => {
@@ -178,7 +177,7 @@ impl Pair {
                 (resolve(theirs), resolve(ours))
             }
             DecisionSketch::Release { effects } => both(Decision::Release {
-                effects: new_effects(effects, now),
+                effects: new_effects(effects),
             }),
             DecisionSketch::Dismiss => both(Decision::Dismiss),
             DecisionSketch::Erase => both(Decision::Erase),
@@ -188,7 +187,7 @@ impl Pair {
             DecisionSketch::Promote { delivery, effects } => {
                 let key = format!("promoted {}", self.runs);
                 let new = NewEvent {
-                    effects: new_effects(effects, now),
+                    effects: new_effects(effects),
                     keep: keep(0),
                     ..event("a", &key, "promoted")
                 };

@@ -146,11 +146,10 @@ impl Pair {
         new.about.channels = vec![BODIES[sketch.body].into()];
         let first_later = first + ENDPOINTS_EACH / 2;
         new.later = later(first_later..first_later + sketch.later);
-        let now = self.effects.now;
         for event in &mut new.arrival.events {
             event.keep = keep(sketch.keep);
             for effect in &mut event.effects {
-                effect.not_before = now;
+                effect.wait = Span::ZERO;
                 effect.attempts_max = 2;
                 effect.born = sketch.born.then(|| Born {
                     node: "birthplace".into(),

@@ -8,11 +8,11 @@ use hapax_ledger::effect::{Repeat, SkipReason};
 use hapax_ledger::order::{LifeStep, PlannedOrder};
 use hapax_ledger::outcome::{Lost, NotSent, Outcome};
 use hapax_ledger::retry::Next;
-use hapax_ledger::time::{Span, Time};
+use hapax_ledger::time::Span;
 use hapax_ledger::transition::{Resolution, Resolver};
 use proptest::prelude::*;
 
-use super::super::sample::review;
+use super::super::sample::{at, review};
 use super::super::worker::planned;
 use super::looks::EffectLook;
 use crate::nouns::{Born, Move, NewEffect, Said, Settlement};
@@ -191,8 +191,10 @@ fn resolve() -> impl Strategy<Value = EffectCommand> {
     ];
     let by = prop_oneof![
         Just(Resolver::Person),
-        Just(Resolver::Probe {
-            timeout: Span::from_secs(10)
+        // At moments before, around and after those at which a "no" counts.
+        (0..120i64).prop_map(|seconds| Resolver::Probe {
+            timeout: Span::from_secs(10),
+            asked: at(seconds),
         })
     ];
     (0..12usize, resolution, by).prop_map(|(nth, resolution, by)| EffectCommand::Resolve {
@@ -216,10 +218,10 @@ pub(super) fn effect_command() -> impl Strategy<Value = EffectCommand> {
     ]
 }
 
-pub(super) fn new_effects(sketches: &[EffectSketch], now: Time) -> Vec<NewEffect> {
+pub(super) fn new_effects(sketches: &[EffectSketch]) -> Vec<NewEffect> {
     let effect = |(place, sketch): (usize, &EffectSketch)| NewEffect {
         lane: LANES[sketch.lane].into(),
-        not_before: now + Span::from_secs(sketch.delay),
+        wait: Span::from_secs(sketch.delay),
         attempts_max: 2,
         after: (0..place as u16)
             .filter(|first| sketch.after & (1 << first) != 0)

@@ -432,3 +432,32 @@ fn many_lanes_that_only_fail_are_tried_in_turn() {
     }
     assert_eq!(tried.len(), names.len());
 }
+
+/// A lane that another node looks after is not kept: with nodes that come and go, the map would hold every lane there ever was.
+#[test]
+fn a_lane_that_is_not_ours_is_forgotten() {
+    let now = crate::clock::tick();
+    let name: Arc<str> = "lane".into();
+    let mut lanes = Lanes::new(1);
+    lanes.hear(&name, caps(2), now, now);
+    let todo = lanes.todo(now, |_| Standing::NotOurs);
+    assert!(todo.ask.is_empty() && todo.start.is_empty());
+    assert_eq!(lanes.shown("lane", now), None);
+    assert_eq!(lanes.next_look(now), None);
+
+    // One that still has something under way is, until that has ended.
+    let ours = |_: &str| Standing::Ours(caps(2));
+    lanes.hear(&name, caps(2), now, now);
+    let todo = lanes.todo(now, ours);
+    claim_all(&mut lanes, &todo, now);
+    assert!(!lanes.todo(now, ours).start.is_empty());
+    let under_way = lanes.in_flight_of("lane");
+    assert!(under_way > 0);
+    for _ in 0..under_way {
+        assert!(lanes.shown("lane", now).is_some());
+        lanes.came_back(&name, OK, now, 0.0);
+        lanes.finished(&name, Finished::Settled, now);
+        lanes.todo(now, |_| Standing::NotOurs);
+    }
+    assert_eq!(lanes.shown("lane", now), None);
+}

@@ -4,7 +4,7 @@
 //! dies between the key and the answer, the same request simply goes on, and the ledger's own rules hold what it may do.
 //!
 //! Such a request is carried out to its end though its caller has hung up: otherwise its key would be in progress until its lease ends,
-//! and the caller, who sends the same again, would wait for nobody.
+//! and the caller, who sends the same again, would wait for nobody. One without a key is, too: what it sets free has to be told to the lanes.
 
 use std::sync::Arc;
 
@@ -91,7 +91,7 @@ pub(super) async fn once(
     work: impl Future<Output = Said> + Send + 'static,
 ) -> Answer {
     if posted.request.is_none() {
-        return answered(work.await);
+        return answered(api.dispatcher.outliving(work).await);
     }
     let errands = api.errands.clone();
     let errand = async move {

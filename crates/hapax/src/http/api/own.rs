@@ -300,7 +300,10 @@ async fn advance(api: &Api, Path(id): Path<String>, fence: u64, what: Move) -> A
             api.operator.opened(&advanced.opened);
             moved(&advanced.moved, repeats)
         }
-        Err(error) => unavailable(&error),
+        Err(error) => {
+            api.dispatcher.doubt(&error);
+            unavailable(&error)
+        }
     }
 }
 

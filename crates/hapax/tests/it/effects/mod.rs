@@ -8,17 +8,21 @@
 //! - [`change`]: another config while effects are pending
 //! - [`probe`]: what is uncertain is asked about
 //! - [`crash`]: `kill -9` in mid-send
+//! - `hang_up`: senders and operators that hang up in the middle of a commit; it needs the shim, and so Linux
 //! - [`heartbeat`]: a target that takes longer to answer than a lease lasts
 //! - [`pause`]: a server that stands still beyond its lease
 //! - [`outage`]: a database that is away for longer than a lease
 //! - [`stop`]: a server that is told to stop
 //! - [`nodes`]: several servers on one database
+//! - [`unheard`]: commits whose answer is lost, and what nobody tells a node of
 //! - [`metrics`]: what is counted of effects
 //!
 //! [`scene`] is a server with effects; [`judge`] compares the world with the ledger.
 
 mod change;
 mod crash;
+#[cfg(target_os = "linux")]
+mod hang_up;
 mod heartbeat;
 mod isolation;
 pub(crate) mod judge;
@@ -32,3 +36,4 @@ mod plan;
 mod probe;
 pub(crate) mod scene;
 mod stop;
+mod unheard;

@@ -13,6 +13,9 @@ pub(crate) const SQLITE: &str = "sqlite:data/hapax.db";
 /// The shortest lease there is, so that nobody waits long for a lost worker's claims.
 const SHORT_LEASE: &str = "[limits]\nlease = \"3s\"\n";
 
+/// The longest there is, and far more than a test waits.
+const LONG_LEASE: &str = "[limits]\nlease = \"10m\"\n";
+
 /// A site with one server.
 pub(crate) struct Scene {
     pub(crate) server: Server,
@@ -39,7 +42,8 @@ impl Scene {
         Scene::of(site(store, effects, ""), store)
     }
 
-    fn of(site: Site, store: &str) -> Scene {
+    /// A server of this site, which has this store.
+    pub(super) fn of(site: Site, store: &str) -> Scene {
         Scene {
             server: site.start(),
             store: store.to_owned(),
@@ -153,6 +157,13 @@ pub(crate) fn effect(name: &str, url: &str, more: &str) -> String {
 pub(crate) fn site(store: &str, effects: &[String], source: &str) -> Site {
     let site = Site::sqlite();
     site.configure(&text(store, SHORT_LEASE, effects, source));
+    site
+}
+
+/// The same with a lease that outlasts every test: nothing is found because somebody looks again, or takes over.
+pub(super) fn patient_site(store: &str, effects: &[String], source: &str) -> Site {
+    let site = Site::sqlite();
+    site.configure(&text(store, LONG_LEASE, effects, source));
     site
 }
 

@@ -6,6 +6,7 @@ use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 
 use crate::support::clock::TOO_LONG;
+use crate::support::server::Server;
 use crate::support::site::Site;
 
 /// A site whose servers run behind a shim.
@@ -152,6 +153,19 @@ impl Shim {
         meet(self.flags.join("go"), File::options().write(true))
             .recv_timeout(TOO_LONG)
             .expect("a sync was held");
+    }
+
+    /// Sends a request whose caller hangs up while it is being committed.
+    pub(crate) fn hang_up_at_sync(&self, server: &Server, request: &[u8]) {
+        self.begin(Fault::SyncHeld(LOG));
+        let mut caller = server.connect();
+        caller.send(request).expect("sent");
+        self.wait_for_held_sync();
+        caller.finish();
+        // The server has noticed, and closes without a word. Only now does the commit go through.
+        assert!(caller.rest().is_empty(), "nobody was answered");
+        self.end(Fault::SyncHeld(LOG));
+        self.let_sync_go();
     }
 
     /// Puts in place of the store's files what a power cut would have left of them. The server must have ended.

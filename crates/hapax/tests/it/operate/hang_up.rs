@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::faults::shim::{Fault, LOG, Shim};
+use crate::faults::shim::Shim;
 use crate::support::clock::{TOO_LONG, until};
 use crate::support::server::TOKEN;
 use crate::support::site::Site;
@@ -24,15 +24,7 @@ fn a_claim_whose_caller_hangs_up_is_settled() {
          content-type: application/json\r\ncontent-length: {length}\r\n{KEY}\r\n{body}"
     );
     // Held while it makes its key durable: the claim itself comes after that.
-    shim.begin(Fault::SyncHeld(LOG));
-    let mut caller = server.connect();
-    caller.send(request.as_bytes()).expect("sent");
-    shim.wait_for_held_sync();
-    caller.finish();
-    // The server has noticed, and closes without a word. Only now does the request go on.
-    assert!(caller.rest().is_empty(), "nobody was answered");
-    shim.end(Fault::SyncHeld(LOG));
-    shim.let_sync_go();
+    shim.hang_up_at_sync(&server, request.as_bytes());
 
     let again = until(TOO_LONG, "the key is settled", || {
         let answer = server.ask_as(TOKEN, "POST", CLAIM, &body, KEY);

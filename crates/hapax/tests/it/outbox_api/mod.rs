@@ -5,6 +5,7 @@
 //! - [`again`]: attempts, dead letters, sending again, jobs
 //! - `crash`: `kill -9` while the deliveries of a message are made; it needs the shim, and so Linux
 //! - [`failing`]: an endpoint that fails until it is disabled
+//! - `hang_up`: publishers that hang up in the middle of a commit; like `crash`
 //! - [`operators`]: endpoints of operators
 //! - [`polling`]: consumers that ask
 //! - [`settings`]: schedules, envelopes, endpoints that are gone
@@ -22,6 +23,8 @@ mod catalogue;
 #[cfg(target_os = "linux")]
 mod crash;
 mod failing;
+#[cfg(target_os = "linux")]
+mod hang_up;
 mod lost_key;
 mod messages;
 mod operators;

@@ -13,6 +13,18 @@ use super::clock::TOO_LONG;
 /// The admin token of every server here.
 pub(crate) const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
+/// A request to the API for a change, with the token, for those who do not wait for its answer.
+#[cfg(target_os = "linux")]
+pub(crate) fn posting(path: &str, body: &serde_json::Value) -> Vec<u8> {
+    let body = body.to_string();
+    let length = body.len();
+    let request = format!(
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\n\
+         content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+    );
+    request.into_bytes()
+}
+
 /// A server that listens.
 #[derive(Debug)]
 pub(crate) struct Server {

@@ -310,17 +310,12 @@ pub async fn resend(
         return Err(not_again("the endpoint is disabled; enable it first"));
     }
     let by = posted.authority("sent again".to_owned());
-    let delivery = again(&api, &message, &endpoint, posted.at);
+    let delivery = again(&api, &message, &endpoint);
     said(api.operator.deliver(delivery, Again::Force, by).await?)
 }
 
 /// A delivery that may go out again.
-pub(super) fn again(
-    api: &Api,
-    message: &Message,
-    endpoint: &Endpoint,
-    now: hapax_ledger::time::Time,
-) -> Delivery {
+pub(super) fn again(api: &Api, message: &Message, endpoint: &Endpoint) -> Delivery {
     let registry = &api.publisher.registry;
     Delivery {
         event: message.event.id,
@@ -330,7 +325,6 @@ pub(super) fn again(
             endpoint,
             &registry.catalog(),
             &registry.settings(),
-            now,
         ),
     }
 }
