@@ -310,6 +310,8 @@ macro_rules! conformance_tests {
             a_message_is_not_given_before_its_time,
             a_message_whose_time_came_is_given_to_whoever_has_read_on,
             turns_are_never_given_behind_one_that_was_read,
+            a_message_that_is_stored_late_is_given_behind_what_was_read,
+            more_turns_than_are_given_in_one_step_all_come,
             racing_polls_give_each_turn_once,
             what_does_not_fit_is_passed_by_for_good,
             a_poll_may_begin_at_a_time,
