@@ -39,6 +39,7 @@ pub mod reviews;
 pub mod sample;
 pub mod secrets;
 pub mod tamper;
+pub mod tidings;
 pub mod worker;
 
 /// Makes a test of every check. `$run` is the absolute path of a function that calls what it is given with an empty store:
@@ -328,6 +329,11 @@ macro_rules! conformance_tests {
             attempts_are_summed_by_application,
             racing_attempts_are_all_tallied,
             what_waits_is_counted,
+        );
+        $crate::conformance_tests!(@ $run; tidings:
+            what_is_done_to_an_endpoint_is_told,
+            many_endpoints_are_marked_at_once,
+            the_ends_of_deliveries_are_told,
         );
         $crate::conformance_tests!(@ $run; resends:
             a_command_may_be_limited_to_some_effects,

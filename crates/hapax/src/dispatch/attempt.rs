@@ -10,7 +10,7 @@ use bytes::Bytes;
 use hapax_ledger::effect::SkipReason;
 use hapax_ledger::outcome::{Evidence, Lost, NotSent, Outcome, classify};
 use hapax_ledger::time::Span;
-use hapax_ledger::transition::Did;
+use hapax_ledger::transition::{Change, Did};
 use hapax_store::StoreError;
 use hapax_store::nouns::{Advanced, Move, Moved, Review, Said, Settlement};
 
@@ -86,7 +86,22 @@ impl Shared {
             .effects
             .attempt(&job.effect.lane, sent.outcome, lag, sent.duration);
         slot.came_back(sent.outcome);
-        self.settle(target, &job, sent).await;
+        let ended = self.settle(target, &job, sent).await;
+        // Whoever keeps the endpoints may write something down about this one. Nobody waits for that before the next is claimed.
+        drop(slot);
+        self.pass_on(target, &job, ended).await;
+    }
+
+    /// Tells whoever keeps the endpoints how an attempt at one of them ended, if it did.
+    async fn pass_on(&self, target: &Target, job: &Job, ended: Option<(Outcome, Change)>) {
+        if let (Way::Endpoint(_), Some((outcome, change))) = (&target.way, &ended) {
+            let settled = Settled {
+                effect: &job.effect,
+                outcome: *outcome,
+                change,
+            };
+            self.directory.settled(settled).await;
+        }
     }
 
     /// Everything before the first byte.
@@ -208,8 +223,8 @@ impl Shared {
         }
     }
 
-    /// Says how it ended, as often as it takes.
-    async fn settle(&self, target: &Target, job: &Job, sent: Sent) {
+    /// Says how it ended, as often as it takes; what the ledger made of it, if the claim was still ours.
+    async fn settle(&self, target: &Target, job: &Job, sent: Sent) -> Option<(Outcome, Change)> {
         let jitter = jitter_after(sent.outcome);
         let next = job
             .effect
@@ -226,17 +241,14 @@ impl Shared {
             match self.advance(job, Move::Settle(settlement.clone())).await {
                 Ok(advanced) => {
                     self.settled(target, job, outcome, error.as_deref(), &advanced.moved);
-                    if let (Way::Endpoint(_), Moved::Done(change)) = (&target.way, &advanced.moved)
-                    {
-                        let effect = &job.effect;
-                        let settled = Settled {
-                            effect,
-                            outcome,
-                            change,
-                        };
-                        self.directory.settled(settled).await;
-                    }
-                    return;
+                    return match advanced.moved {
+                        Moved::Done(change) => Some((outcome, change)),
+                        Moved::Refused(_)
+                        | Moved::NoEffect
+                        | Moved::Stale(_)
+                        | Moved::Review(_)
+                        | Moved::Waits(_) => None,
+                    };
                 }
                 Err(error) => {
                     about!(warn, job, %error, "an attempt could not be settled; trying again");
@@ -263,7 +275,8 @@ impl Shared {
             error: Some("its target only fails at the moment".to_owned()),
             duration: Duration::ZERO,
         };
-        self.settle(&target, &job, sent).await;
+        let ended = self.settle(&target, &job, sent).await;
+        self.pass_on(&target, &job, ended).await;
     }
 
     /// Gives an unstarted claim back.

@@ -1,19 +1,19 @@
 //! Endpoints that only fail: what is written down, what is told, and when it ends.
 
-use hapax::alert::Announcer;
+use hapax::alert::{Announcer, Round};
 use hapax::dispatch::Targets;
 use hapax::outbox::extra::AppExtra;
 use hapax::outbox::health::Patience;
-use hapax::outbox::operational::What;
 use hapax::{clock, operate::ids};
 use hapax_ledger::effect::EffectState;
 use hapax_ledger::id::RunId;
 use hapax_ledger::outcome::Outcome;
 use hapax_ledger::time::Span;
-use hapax_store::nouns::{About, Classes, Command, Commanded, Decision, Standing};
+use hapax_store::nouns::{About, Classes, Command, Commanded, Decision, News, Standing, Tiding};
 
 use super::scene::{Scene, Wish, authority, tries};
 use crate::config::good;
+use crate::support::clock::{TOO_LONG, tick};
 use crate::support::world::{Act, World};
 
 fn answered(status: u16) -> Outcome {
@@ -64,14 +64,14 @@ async fn five_days_of_failures_are_the_end() {
     note(500, again + patience.disabled_after).await;
     assert_eq!(scene.known(id).standing, Standing::Failed);
     let told = scene.hear().await;
-    let what = What::Disabled {
+    let what = News::Disabled {
         standing: Standing::Failed,
         failing_since: Some(start + again),
     };
     assert_eq!(told.what, what);
     assert_eq!(told.data()["trigger"], "failed");
     note(500, again + patience.disabled_after + Span::from_days(1)).await;
-    assert!(scene.told.lock().await.try_recv().is_err(), "told once");
+    assert_eq!(scene.untold().await, [], "told once");
     scene.end().await;
 }
 
@@ -124,17 +124,23 @@ async fn operators_are_told_where_alerts_go() {
     let app = scene.app(&AppExtra::default()).await;
     let id = scene.endpoint(app, &gone.url("/"), tries(1)).await;
     scene.publish(app, "{}", About::default()).await;
-    let mut types = Vec::new();
-    for _ in 0..2 {
-        let told = scene.hear().await;
-        types.push(told.event_type());
-        for _ in 0..2 {
-            let kept = announcer.tell(&told, clock::now()).await;
-            kept.expect("the store is well");
-        }
+    let start = tick();
+    while scene.untold().await.len() < 2 {
+        assert!(tick() - start < TOO_LONG, "not both are written");
+        tokio::task::yield_now().await;
     }
-    types.sort_unstable();
-    assert_eq!(types, ["endpoint.disabled", "message.attempt.exhausted"]);
+    let untold = scene.untold().await.into_iter();
+    let tidings = untold.map(|one| one.tiding.expect("it is of this version"));
+    let tidings: Vec<Tiding> = tidings.collect();
+    for _ in 0..2 {
+        let round = announcer.tell_all().await;
+        assert_eq!(round.expect("the store is well"), Round::Done);
+        assert_eq!(scene.untold().await, [], "told and forgotten");
+        // As if it had died before it could forget them.
+        let again = scene.store.tell(tidings.clone()).await;
+        again.expect("the store is well");
+    }
+    let types = ["endpoint.disabled", "message.attempt.exhausted"];
     let seen = tokio::task::block_in_place(|| operators.wait_for("both", |seen| seen.len() == 2));
     for one in &seen {
         let body: serde_json::Value = serde_json::from_slice(&one.body).expect("JSON");

@@ -55,15 +55,20 @@ fn operators_endpoints_are_told_what_they_want_to_hear() {
         scene.told(201, "POST", PATH, &rest);
         scene.endpoint("acme", "two", &gone, json!({"retrySchedule": [0]}));
         scene.publish("acme", &message(2));
-        let all = |seen: &[Seen]| seen.iter().filter(|one| one.target == "/all").count() == 2;
-        let seen = world.wait_for("both events", all);
+        let all = |seen: &[Seen]| seen.iter().filter(|one| one.target == "/all").count() == 3;
+        let seen = world.wait_for("all events", all);
         let types = seen.iter().filter(|one| one.target == "/all").map(|one| {
             let told: Value = serde_json::from_slice(&one.body).expect("JSON");
             told["type"].as_str().expect("a type").to_owned()
         });
         let mut types: Vec<String> = types.collect();
         types.sort();
-        assert_eq!(types, ["endpoint.disabled", "message.attempt.exhausted"]);
+        let expected = [
+            "endpoint.created",
+            "endpoint.disabled",
+            "message.attempt.exhausted",
+        ];
+        assert_eq!(types, expected);
     });
 }
 
@@ -136,7 +141,9 @@ fn operators_are_not_told_about_their_own_endpoints() {
         World::new(|_| Act::Answer(410)),
         World::new(|_| Act::Answer(500)),
     );
-    operators_endpoint(&scene, &world, json!({"retrySchedule": [0]}));
+    let troubles = ["endpoint.disabled", "message.attempt.exhausted"];
+    let more = json!({"retrySchedule": [0], "eventTypes": troubles});
+    operators_endpoint(&scene, &world, more);
     scene.app("acme");
     scene.endpoint("acme", "one", &gone, json!({"retrySchedule": [0]}));
     scene.publish("acme", &message(1));
@@ -147,4 +154,63 @@ fn operators_are_not_told_about_their_own_endpoints() {
         (dead == 3).then_some(dead)
     });
     assert_eq!((dead, world.seen().len()), (3, 2));
+}
+
+/// What is never told cannot be asked for: whoever waited for it would wait for ever.
+#[test]
+fn operators_ask_only_for_what_is_told() {
+    let (scene, world) = (Scene::new(crate::effects::scene::SQLITE), World::well());
+    for name in ["eventTypes", "filterTypes"] {
+        let mut body = json!({"url": world.url("/operators"), "uid": "ops"});
+        body[name] = json!(["endpoint.disabled", "background_task.finished"]);
+        let refused = scene.post(PATH, &body);
+        assert_eq!(refused.status, 422, "{refused:?}");
+        let text = String::from_utf8_lossy(&refused.body).into_owned();
+        assert!(text.contains("message.attempt.exhausted"), "{text}");
+    }
+    operators_endpoint(&scene, &world, json!({}));
+    let put = json!({"url": world.url("/"), "eventTypes": ["endpoint.promoted"]});
+    let refused = scene.ask("PUT", &format!("{PATH}/ops"), &put);
+    assert_eq!(refused.status, 422, "{refused:?}");
+    scene.app("acme");
+    let own = json!({"eventTypes": ["background_task.finished"]});
+    scene.endpoint("acme", "one", &world, own);
+}
+
+/// What an owner does to an endpoint is told, and a delivery that keeps failing.
+#[test]
+fn operators_hear_of_changes_and_of_failing_deliveries() {
+    on_each_store(|scene| {
+        let (broken, world) = (World::new(|_| Act::Answer(500)), World::well());
+        operators_endpoint(&scene, &world, json!({}));
+        scene.app("acme");
+        let endpoint = scene.endpoint(
+            "acme",
+            "one",
+            &broken,
+            json!({"retrySchedule": [0, 0, 0, 0]}),
+        );
+        let path = format!("/app/acme/endpoint/{endpoint}");
+        scene.told(200, "PATCH", &path, &json!({"description": "slow"}));
+        scene.publish("acme", &message(1));
+        let seen = world.wait_for("four events", |seen| seen.len() >= 4);
+        assert_eq!(scene.ask("DELETE", &path, &Value::Null).status, 204);
+        let seen = world.wait_for("all events", |now| now.len() > seen.len());
+        let types = seen.iter().map(|one| {
+            let told: Value = serde_json::from_slice(&one.body).expect("JSON");
+            assert_eq!(told["data"]["endpointId"], endpoint.as_str());
+            assert_eq!(told["data"]["appUid"], "acme");
+            told["type"].as_str().expect("a type").to_owned()
+        });
+        let mut types: Vec<String> = types.collect();
+        types.sort();
+        let expected = [
+            "endpoint.created",
+            "endpoint.deleted",
+            "endpoint.updated",
+            "message.attempt.exhausted",
+            "message.attempt.failing",
+        ];
+        assert_eq!(types, expected);
+    });
 }
