@@ -126,9 +126,19 @@ impl Outbox for SqliteStore {
     }
 
     async fn usage(&self, app: AppId, since: Time, until: Time) -> Result<u64, StoreError> {
-        self.readers
-            .run(move |db| tally::usage(db, app, since, until))
-            .await
+        let endpoints = self
+            .readers
+            .run(move |db| tally::endpoints(db, app))
+            .await?;
+        let mut sum = 0;
+        for some in endpoints.chunks(tally::ENDPOINTS_PER_STEP) {
+            let some = some.to_vec();
+            sum += self
+                .readers
+                .run(move |db| tally::attempts(db, &some, since, until))
+                .await?;
+        }
+        Ok(sum)
     }
 
     async fn waiting(&self, endpoint: EndpointId) -> Result<(u64, u64), StoreError> {

@@ -9,9 +9,10 @@ use hapax_ledger::effect::EffectState;
 use hapax_ledger::id::RunId;
 use hapax_ledger::outcome::Outcome;
 use hapax_ledger::time::Span;
+use hapax_store::conformance::database::with_database;
 use hapax_store::nouns::{About, Classes, Command, Commanded, Decision, News, Standing, Tiding};
 
-use super::scene::{Scene, Wish, authority, tries};
+use super::scene::{Scene, Wish, authority, soon, tries};
 use crate::config::good;
 use crate::support::clock::{TOO_LONG, tick};
 use crate::support::world::{Act, World};
@@ -149,4 +150,43 @@ async fn operators_are_told_where_alerts_go() {
     }
     scene.end().await;
     assert_eq!(operators.seen().len(), 2, "once each");
+}
+
+/// Endpoints that all turn at once, more attempts at them than are settled at a time: while nothing can be written about any of them, what
+/// is due elsewhere is still claimed and sent; and in the end all of it is written.
+#[test]
+fn endpoints_that_turn_at_once_keep_no_claim_waiting() {
+    with_database(|database| async move {
+        let (gone, well) = (World::new(|_| Act::Answer(410)), World::well());
+        let scene = Scene::on(&database.url()).await;
+        let (broken, other) = (
+            scene.app(&AppExtra::default()).await,
+            scene.app(&AppExtra::default()).await,
+        );
+        let mut endpoints = Vec::new();
+        for _ in 0..270 {
+            endpoints.push(scene.endpoint(broken, &gone.url("/"), tries(1)).await);
+        }
+        scene.endpoint(other, &well.url("/"), tries(1)).await;
+        let client = database.client().await;
+        let hold = "BEGIN; SELECT FROM hapax.catalogue FOR UPDATE";
+        client.batch_execute(hold).await.expect("the server obeys");
+        for _ in 0..2 {
+            scene.publish(broken, "{}", About::default()).await;
+        }
+        tokio::task::block_in_place(|| gone.wait_for("all of them", |seen| seen.len() >= 540));
+        // Due later, so that it has to be claimed.
+        scene.publish(other, "{}", soon()).await;
+        tokio::task::block_in_place(|| well.wait_for("the other", |seen| seen.len() == 1));
+        let standing = endpoints.iter().map(|id| scene.known(*id).standing);
+        assert!(standing.into_iter().all(|one| one == Standing::Enabled));
+        client
+            .batch_execute("COMMIT")
+            .await
+            .expect("the server obeys");
+        for id in endpoints {
+            scene.until_standing(id, Standing::Gone).await;
+        }
+        scene.end().await;
+    });
 }
