@@ -5,7 +5,8 @@
 //! [`model`] (in memory, the oracle), [`sqlite`] (embedded, the default) and [`postgres`] (any number of nodes).
 //! One suite, [`conformance`], runs on all three. [`Catalog`] is what they keep beside the ledger, [`Keys`] what
 //! the guard keeps in it. [`atomic`] is for keys that live in somebody else's database, and in their transactions.
-//! the guard keeps in it, [`Outbox`] what the outbox does, [`Polls`] what is for those who ask for messages.
+//! the guard keeps in it, [`Outbox`] what the outbox does, [`Polls`] what is for those who ask for messages,
+//! [`Tidings`] what operators are to hear.
 
 pub mod atomic;
 pub mod catalog;
@@ -27,6 +28,7 @@ mod posting;
 mod posting_code;
 pub mod sqlite;
 pub mod store;
+pub mod tidings;
 pub mod vault;
 mod walk;
 
@@ -37,3 +39,4 @@ pub use keys::Keys;
 pub use outbox::Outbox;
 pub use polling::Polls;
 pub use store::{Clock, Store};
+pub use tidings::Tidings;

@@ -7,10 +7,12 @@ use serde_json::json;
 
 use crate::error::StoreError;
 use crate::nouns::{
-    Authority, Changes, Deliveries, Entry, FannedOut, Listed, Message, MessageFilter, NewMessage,
-    Page, Posted, PostedFilter, Published, Put, Standing, Tally, Tried, TriedPlace,
+    Authority, Changes, Deliveries, Entry, FannedOut, Listed, Mark, Message, MessageFilter,
+    NewMessage, Page, Posted, PostedFilter, Published, Put, Standing, Tally, Tried, TriedPlace,
 };
 
+/// So many endpoints are marked in one transaction at most: whoever changes the catalogue waits for it, which is then not for long.
+pub const MARKS_PER_COMMIT: usize = 100;
 /// What a new standing of an endpoint is called in the audit log, where Hapax itself gave it.
 pub(crate) const MARKED: &str = "endpoint.disable";
 
@@ -48,7 +50,7 @@ pub trait Outbox: Send + Sync + 'static {
     async fn changes(&self, since: u64) -> Result<Changes, StoreError>;
 
     /// Makes, changes or deletes something in the catalogue, if it still stands at revision `was` (0: is not there). Audited as `action`,
-    /// about its id or name; `answer` is what is said to whoever asked.
+    /// about its id or name; `answer` is what is said to whoever asked. What is done to an endpoint is told.
     async fn put(
         &self,
         entry: Entry,
@@ -58,16 +60,10 @@ pub trait Outbox: Send + Sync + 'static {
         answer: String,
     ) -> Result<Put, StoreError>;
 
-    /// The dispatcher has seen how an endpoint does: since when it only fails, or that it is not to be sent to any more. Changes nothing
-    /// if it was changed since revision `was`. A new standing is audited, as `endpoint.disable` by the actor `~hapax`.
-    async fn mark_endpoint(
-        &self,
-        id: EndpointId,
-        was: u64,
-        standing: Standing,
-        failing_since: Option<Time>,
-        now: Time,
-    ) -> Result<Put, StoreError>;
+    /// The dispatcher has seen how endpoints do: since when they only fail, or that they are not to be sent to any more. Changes nothing
+    /// about one that was changed since its revision. A new standing is audited, as `endpoint.disable` by the actor `~hapax`, and told.
+    /// Says of each what became of it, in their order; see [`MARKS_PER_COMMIT`].
+    async fn mark_endpoints(&self, marks: Vec<Mark>, now: Time) -> Result<Vec<Put>, StoreError>;
 
     /// Stores a message with its deliveries, all or nothing (G1), under the same rules as [`crate::Store::accept`].
     async fn publish(&self, message: NewMessage) -> Result<Published, StoreError>;

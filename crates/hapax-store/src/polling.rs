@@ -13,14 +13,15 @@ use crate::nouns::{
 
 /// What a seek is called in the audit log.
 pub(crate) const SOUGHT: &str = "poller.seek";
-/// So many messages whose time has come get their turn in one step.
-pub(crate) const TURNS_PER_STEP: i64 = 1_000;
+/// So many messages get their turn in one step: some tens of milliseconds of whoever writes.
+pub(crate) const TURNS_PER_STEP: usize = 1_000;
 
 /// Each method is one transaction, but for [`Polls::poll`], which may first give turns in one of its own.
 #[async_trait]
 pub trait Polls: Send + Sync + 'static {
     /// Messages after a place, the oldest first. One that is to be sent later gets its turn when its time has come and somebody asks:
-    /// behind all turns that were given before, so that nobody has read past it.
+    /// behind all turns that were given before, so that nobody has read past it. So does every message where commits end in another order
+    /// than messages came in.
     async fn poll(&self, ask: PollAsk) -> Result<Polled, StoreError>;
 
     /// Where a consumer of an endpoint goes on. What it says it has read is kept, unless it has said more before; without a word it goes
@@ -55,14 +56,23 @@ pub(crate) fn turn(last: i64, deliver_at: i64) -> i64 {
     deliver_at.max(last.saturating_add(1))
 }
 
-/// Where rows are numbered as they are accepted they are read by number, whatever the clock said.
-pub(crate) fn by_row(id: EventId) -> u128 {
-    u128::from(id.0.row())
+/// Have all turns been given that were due?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Given {
+    /// Yes.
+    All,
+    /// There may be more.
+    Some,
 }
 
-/// Elsewhere they are read by id.
-pub(crate) fn by_id(id: EventId) -> u128 {
-    u128::from_be_bytes(id.bytes())
+impl Given {
+    /// After a step that gave so many.
+    pub(crate) fn of(turns: usize) -> Given {
+        match turns < TURNS_PER_STEP {
+            true => Given::All,
+            false => Given::Some,
+        }
+    }
 }
 
 /// A consumer as it is kept.
@@ -77,11 +87,10 @@ pub(crate) fn consume(
     known: Option<Consumer>,
     read: Option<PollPlace>,
     now: Time,
-    order: fn(EventId) -> u128,
 ) -> (Consumed, Option<Consumer>) {
     let stands = known.map_or(PollPlace::BEGINNING, |known| known.place);
     let place = match read {
-        Some(read) if read.is_behind(&stands, order) => return (Consumed::Behind(stands), None),
+        Some(read) if read.is_behind(&stands) => return (Consumed::Behind(stands), None),
         Some(read) => read,
         None => stands,
     };
@@ -148,6 +157,7 @@ pub(crate) fn merge(
     from: PollPlace,
     mut at_once: Stream<EventId>,
     mut later: Stream<i64>,
+    given: Given,
     limit: usize,
 ) -> Polled {
     let mut messages = Vec::new();
@@ -173,6 +183,6 @@ pub(crate) fn merge(
     Polled {
         messages,
         place,
-        more: at_once.has_more() || later.has_more(),
+        more: at_once.has_more() || later.has_more() || given == Given::Some,
     }
 }

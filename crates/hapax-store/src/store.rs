@@ -21,13 +21,14 @@ use crate::nouns::{
 };
 use crate::outbox::Outbox;
 use crate::polling::Polls;
+use crate::tidings::Tidings;
 
 /// A store's clock, by which leases end. It must never go back while the process runs.
 pub type Clock = Arc<dyn Fn() -> Time + Send + Sync>;
 
 /// The ledger, kept. Each method is one transaction; many callers share one commit where it is hot.
 #[async_trait]
-pub trait Store: Catalog + Keys + Outbox + Polls {
+pub trait Store: Catalog + Keys + Outbox + Polls + Tidings {
     /// Stores a verified request: identities, events, delivery and planned effects, all or nothing (B2).
     /// `Ok` means it is durable. Receipts are in the order of the arrival's events.
     async fn accept(&self, arrival: Arrival) -> Result<Vec<Receipt>, StoreError>;

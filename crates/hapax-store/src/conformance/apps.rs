@@ -12,7 +12,7 @@ use super::publisher::{
 use super::sample::{Subject, all, at, reap_all};
 use super::worker::{SETTLED, done as moved, start_one};
 use crate::nouns::{
-    App, Before, CHANGES_PER_PART, DELETED_KEPT, Endpoint, Entry, EventType, Put, Standing,
+    App, Before, CHANGES_PER_PART, DELETED_KEPT, Endpoint, Entry, EventType, Mark, Put, Standing,
 };
 
 /// Every field comes back, whatever text is in it, and each change makes the next revision.
@@ -232,8 +232,14 @@ pub async fn an_endpoint_is_marked(store: Subject) {
     let mark = |was, standing, failing_since| {
         let store = store.clone();
         async move {
-            let marked = store.mark_endpoint(endpoint_id(1), was, standing, failing_since, at(9));
-            marked.await.expect("the store marks it")
+            let mark = Mark {
+                endpoint: endpoint_id(1),
+                was,
+                standing,
+                failing_since,
+            };
+            let marked = store.mark_endpoints(vec![mark], at(9)).await;
+            marked.expect("the store marks it").remove(0)
         }
     };
     let failing = mark(made, Standing::Enabled, Some(at(8))).await;
@@ -260,8 +266,14 @@ pub async fn an_endpoint_is_marked(store: Subject) {
         ..endpoint(1, 1)
     };
     assert_eq!(changes(&store, 3).await.entries, [boxed(expected)]);
-    let nobody = store.mark_endpoint(endpoint_id(9), 0, Standing::Gone, None, at(9));
-    assert_eq!(nobody.await.expect("the store looks"), Put::Moved);
+    let nobody = Mark {
+        endpoint: endpoint_id(9),
+        was: 0,
+        standing: Standing::Gone,
+        failing_since: None,
+    };
+    let nobody = store.mark_endpoints(vec![nobody], at(9)).await;
+    assert_eq!(nobody.expect("the store looks"), [Put::Moved]);
 }
 
 /// What was deleted is forgotten after a while, unless deliveries refer to it.

@@ -39,6 +39,7 @@ pub mod reviews;
 pub mod sample;
 pub mod secrets;
 pub mod tamper;
+pub mod tidings;
 pub mod worker;
 
 /// Makes a test of every check. `$run` is the absolute path of a function that calls what it is given with an empty store:
@@ -313,6 +314,8 @@ macro_rules! conformance_tests {
             a_message_is_not_given_before_its_time,
             a_message_whose_time_came_is_given_to_whoever_has_read_on,
             turns_are_never_given_behind_one_that_was_read,
+            a_message_that_is_stored_late_is_given_behind_what_was_read,
+            more_turns_than_are_given_in_one_step_all_come,
             racing_polls_give_each_turn_once,
             what_does_not_fit_is_passed_by_for_good,
             a_poll_may_begin_at_a_time,
@@ -329,6 +332,11 @@ macro_rules! conformance_tests {
             attempts_are_summed_by_application,
             racing_attempts_are_all_tallied,
             what_waits_is_counted,
+        );
+        $crate::conformance_tests!(@ $run; tidings:
+            what_is_done_to_an_endpoint_is_told,
+            many_endpoints_are_marked_at_once,
+            the_ends_of_deliveries_are_told,
         );
         $crate::conformance_tests!(@ $run; resends:
             a_command_may_be_limited_to_some_effects,

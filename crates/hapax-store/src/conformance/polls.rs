@@ -10,8 +10,9 @@ use crate::nouns::{
     Before, CONSUMERS_KEPT, CONSUMERS_MAX, Consumed, MessageFilter, NewMessage, PollAsk, PollPlace,
     Polled, Sought,
 };
+use crate::polling;
 
-/// So long after the last commit every store has given all that there is.
+/// After all that is to be sent later in these checks.
 const AFTERWARDS: i64 = 100_000;
 
 fn ask(from: PollPlace, limit: u32, now: Time) -> PollAsk {
@@ -125,6 +126,35 @@ pub async fn turns_are_never_given_behind_one_that_was_read(store: Subject, _: D
     let (given, place) = rest(&store, place, 10, at(300)).await;
     assert_eq!(given, [slow, same]);
     assert_eq!(rest(&store, place, 10, at(AFTERWARDS)).await.0, []);
+}
+
+/// A message is there as soon as it is stored, and one that is stored with an older time than what was read comes behind that: nobody has
+/// read past it.
+pub async fn a_message_that_is_stored_late_is_given_behind_what_was_read(store: Subject, _: Dial) {
+    let first = publish(&store, "first", 100).await;
+    let (given, place) = rest(&store, PollPlace::BEGINNING, 10, at(100)).await;
+    assert_eq!(given, [first]);
+    let late = publish(&store, "late", 40).await;
+    let later = publish(&store, "later", 30).await;
+    for limit in [1, 10] {
+        let (mut given, place) = rest(&store, place, limit, at(100)).await;
+        given.sort_unstable_by_key(|id| *id != late);
+        assert_eq!(given, [late, later]);
+        assert_eq!(rest(&store, place, limit, at(100)).await.0, []);
+    }
+}
+
+/// However many have their turn at once and are not asked for, whoever is told that there is no more has been given what is.
+pub async fn more_turns_than_are_given_in_one_step_all_come(store: Subject, _: Dial) {
+    let many = polling::TURNS_PER_STEP as i64 + 1;
+    let publishing = (0..many).map(|n| {
+        let store = store.clone();
+        async move { publish_later(&store, &format!("m{n}"), 0, n).await }
+    });
+    let ids = all(publishing).await;
+    let begin = PollPlace::since(at(many - 1));
+    let (given, _) = rest(&store, begin, 250, at(AFTERWARDS)).await;
+    assert_eq!(given, ids[ids.len() - 1..]);
 }
 
 /// However many ask at once, each sees every message once.

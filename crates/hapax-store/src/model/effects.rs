@@ -14,8 +14,9 @@ use hapax_ledger::time::Time;
 use hapax_ledger::transition::{Change, EffectStep, Rejected, Resolution, Resolver, step};
 
 use super::order::{Chain, ChainKey};
+use super::tiding::Kept;
 use crate::nouns::{
-    Attempt, ClaimAsk, Claimed, Effect, Move, Moved, NewEffect, Review, Said, Tally,
+    Attempt, ClaimAsk, Claimed, Effect, Move, Moved, NewEffect, Review, Said, Tally, Tiding,
 };
 use crate::outcome_code::OutcomeCode;
 
@@ -46,6 +47,7 @@ pub(super) struct Effects {
     pub(super) chains: HashMap<ChainKey, Chain>,
     /// Of endpoints, by lane and hour.
     pub(super) tallies: BTreeMap<(Arc<str>, Time), Tally>,
+    pub(super) tidings: Kept,
 }
 
 /// The event that effects are planned for.
@@ -192,6 +194,8 @@ impl Effects {
                 let moved = row.end(now, settlement.outcome, settlement.said.kept(), change);
                 let lane = row.effect.lane.clone();
                 let gave_up = change.next.state == EffectState::Dead;
+                let tiding = Tiding::of_attempt(&row.effect, settlement.outcome, now);
+                tiding.into_iter().for_each(|one| self.tidings.write(one));
                 self.tally(&lane, now, settlement.outcome, gave_up);
                 (moved, None)
             }
@@ -290,6 +294,9 @@ impl Effects {
                 freed.push(row.effect.id);
                 let gave_up = row.effect.record.state == EffectState::Dead;
                 let outcome = row.effect.last.filter(|_| was_started);
+                let tiding =
+                    outcome.and_then(|outcome| Tiding::of_attempt(&row.effect, outcome, now));
+                tiding.into_iter().for_each(|one| self.tidings.write(one));
                 ended.extend(outcome.map(|outcome| (row.effect.lane.clone(), outcome, gave_up)));
             }
         }

@@ -26,6 +26,7 @@ mod own;
 mod poll;
 mod reads;
 mod state;
+mod tiding;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -12,8 +12,8 @@ use super::state::State;
 use crate::error::StoreError;
 use crate::nouns::{
     About, App, Authority, CHANGES_PER_PART, Changes, DELETED_KEPT, Deliveries, Endpoint, Entry,
-    EventType, FannedOut, Listed, Message, MessageFilter, NewMessage, Page, Posted, PostedFilter,
-    Published, Put, Standing, Tally, Tried, TriedPlace, app_source,
+    EventType, FannedOut, Listed, Mark, Message, MessageFilter, NewMessage, Page, Posted,
+    PostedFilter, Published, Put, Tally, Tiding, Tried, TriedPlace, app_source,
 };
 use crate::outbox::{self, Outbox};
 use crate::polling::Consumer;
@@ -166,6 +166,10 @@ impl State {
             return refused;
         }
         let subject = posting::subject(&entry);
+        let tiding = Tiding::of_change(&entry, was, by.at);
+        tiding
+            .into_iter()
+            .for_each(|tiding| self.effects.tidings.write(tiding));
         self.outbox.put(entry);
         self.catalog.write_down(by, action, subject, answer, None);
         Put::Done {
@@ -173,14 +177,13 @@ impl State {
         }
     }
 
-    fn mark_endpoint(
-        &mut self,
-        id: EndpointId,
-        was: u64,
-        standing: Standing,
-        failing_since: Option<Time>,
-        now: Time,
-    ) -> Put {
+    fn mark(&mut self, mark: &Mark, now: Time) -> Put {
+        let Mark {
+            endpoint: id,
+            was,
+            standing,
+            failing_since,
+        } = *mark;
         let stands = self.outbox.endpoints.get(&id);
         let stands = stands.filter(|endpoint| endpoint.deleted_at.is_none());
         let Some(endpoint) = stands.filter(|endpoint| endpoint.revision == was) else {
@@ -193,9 +196,10 @@ impl State {
         };
         let disabled = marked.standing != endpoint.standing;
         if marked != *endpoint {
-            self.outbox.put(Entry::Endpoint(Box::new(marked)));
+            self.outbox.put(Entry::Endpoint(Box::new(marked.clone())));
         }
         if disabled {
+            self.effects.tidings.write(Tiding::of_mark(&marked, now));
             let by = outbox::marked_by(standing, now);
             let detail = outbox::marked_detail(standing);
             self.catalog
@@ -254,16 +258,9 @@ impl Outbox for ModelStore {
         Ok(self.lock().put(entry, was, action, &by, answer))
     }
 
-    async fn mark_endpoint(
-        &self,
-        id: EndpointId,
-        was: u64,
-        standing: Standing,
-        failing_since: Option<Time>,
-        now: Time,
-    ) -> Result<Put, StoreError> {
+    async fn mark_endpoints(&self, marks: Vec<Mark>, now: Time) -> Result<Vec<Put>, StoreError> {
         let mut state = self.lock();
-        Ok(state.mark_endpoint(id, was, standing, failing_since, now))
+        Ok(marks.iter().map(|mark| state.mark(mark, now)).collect())
     }
 
     async fn publish(&self, message: NewMessage) -> Result<Published, StoreError> {

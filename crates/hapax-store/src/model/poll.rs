@@ -11,7 +11,7 @@ use crate::nouns::{
     Authority, CONSUMERS_KEPT, CONSUMERS_MAX, Consumed, Message, PollAsk, PollPlace, Polled,
     Sought, app_source,
 };
-use crate::polling::{self, Consumer, Polls, Stream};
+use crate::polling::{self, Consumer, Given, Polls, Stream};
 
 impl State {
     /// Gives turns to messages whose time has come.
@@ -69,7 +69,7 @@ impl State {
         }
         at_once.end();
         later.end();
-        polling::merge(ask.from, at_once, later, limit)
+        polling::merge(ask.from, at_once, later, Given::All, limit)
     }
 
     /// Keeps a place, unless there are too many.
@@ -107,7 +107,7 @@ impl Polls for ModelStore {
         let mut state = self.lock();
         let key = (endpoint, consumer.clone());
         let known = state.outbox.consumers.get(&key).copied();
-        let (consumed, keep) = polling::consume(known, read, now, polling::by_row);
+        let (consumed, keep) = polling::consume(known, read, now);
         let kept = keep.is_none_or(|keep| state.keep_consumer(endpoint, &consumer, keep));
         Ok(match kept {
             true => consumed,

@@ -13,6 +13,7 @@
 //! - `poll`: messages that somebody asks for
 //! - `replay`: replays of many events
 //! - `secret`: secrets that are kept sealed
+//! - `tiding`: what operators are to hear
 //! - `token`: who may do what
 //! - `upkeep`: reaping and counting
 
@@ -29,6 +30,7 @@ mod own;
 mod poll;
 mod replay;
 mod secret;
+mod tiding;
 mod token;
 mod upkeep;
 
@@ -66,5 +68,6 @@ pub use poll::{
 pub use replay::{Replay, ReplayProgress, ReplayState};
 pub(crate) use secret::end_of;
 pub use secret::{SECRETS_PER_LOOK_MAX, SealedSecret, SecretChange};
+pub use tiding::{Attempted, FAILING_AFTER_ATTEMPTS, Mark, News, TIDINGS_PER_PAGE, Tiding, Untold};
 pub use token::{Changed, Role, Token};
 pub use upkeep::{DiskState, Migrated, Reaped, StoreStats};

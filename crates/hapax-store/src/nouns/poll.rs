@@ -15,13 +15,14 @@ pub const CONSUMER_TOUCHED: Span = Span::from_days(1);
 
 /// How far somebody has read. Messages come in two streams, since one that is to be sent later has its turn when its time has come,
 /// wherever those who ask have got to by then: those that are sent at once, in the order in which they were accepted, and those that were
-/// sent later, in the order of their turns.
+/// sent later, in the order of their turns. A store whose commits end in another order than its messages came in gives a turn to each, and
+/// has only the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PollPlace {
     /// The last that was read of those that are sent at once.
     pub at_once: EventId,
-    /// The turn of the last that was read of those that were sent later. A turn is a time in microseconds that no other has, hardly later
-    /// than the time that the message was to be sent at.
+    /// The turn of the last that was read of those that have one. A turn is a time in microseconds that no other has, hardly later
+    /// than the time that the message came, or was to be sent, at.
     pub later: i64,
     /// Only what came, or was to be sent, at or after this.
     pub since: Option<Time>,
@@ -43,9 +44,9 @@ impl PollPlace {
         }
     }
 
-    /// Has less been read of one of the streams than there? `order` says in which order a store reads what is sent at once.
-    pub(crate) fn is_behind(&self, other: &PollPlace, order: fn(EventId) -> u128) -> bool {
-        order(self.at_once) < order(other.at_once)
+    /// Has less been read of one of the streams than there? What is sent at once is read by its row, whatever the clock said.
+    pub(crate) fn is_behind(&self, other: &PollPlace) -> bool {
+        self.at_once.0.row() < other.at_once.0.row()
             || self.later < other.later
             || self.since < other.since
     }

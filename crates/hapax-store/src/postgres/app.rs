@@ -11,12 +11,12 @@ use super::entry_row::{
     app_columns, endpoint_columns, event_type_columns, to_app, to_endpoint, to_event_type, write,
 };
 use super::pool::{Param, Pool, Taken};
+use super::tiding::TidingColumns;
 use super::wire::{Uuid, sendable};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::nouns::{
-    Authority, CHANGES_PER_PART, Changes, DELETED_KEPT, Endpoint, Entry, Put, Standing,
+    Authority, CHANGES_PER_PART, Changes, DELETED_KEPT, Endpoint, Entry, Put, Tiding,
 };
-use crate::outbox;
 use crate::posting::{self, Stands};
 
 /// So many of each kind are looked at in one step of the reaper.
@@ -45,12 +45,12 @@ pub(super) async fn revision_now(taken: &Taken) -> Result<u64, StoreError> {
 }
 
 /// The same, and nobody else changes it before our transaction has ended.
-async fn lock_revision(taken: &Taken) -> Result<u64, StoreError> {
+pub(super) async fn lock_revision(taken: &Taken) -> Result<u64, StoreError> {
     let locked = "SELECT revision FROM hapax.catalogue WHERE one = 1 FOR UPDATE";
     to_revision(&taken.query(locked, &[]).await?)
 }
 
-async fn set_revision(taken: &Taken, revision: u64) -> Result<(), StoreError> {
+pub(super) async fn set_revision(taken: &Taken, revision: u64) -> Result<(), StoreError> {
     taken
         .query(
             "UPDATE hapax.catalogue SET revision = $1 WHERE one = 1",
@@ -115,7 +115,7 @@ pub(super) async fn changes(pool: &Pool, since: u64) -> Result<Changes, StoreErr
     })
 }
 
-fn boxed(endpoint: Endpoint) -> Entry {
+pub(super) fn boxed(endpoint: Endpoint) -> Entry {
     Entry::Endpoint(Box::new(endpoint))
 }
 
@@ -152,6 +152,11 @@ pub(super) async fn put(
         revision += delete_endpoints(&taken, app.id, at, revision).await?;
     }
     set_revision(&taken, revision).await?;
+    let tiding = Tiding::of_change(&entry, was, by.at);
+    let tidings = TidingColumns::of(&tiding);
+    if let Some((sql, params)) = tidings.statement() {
+        taken.query(sql, &params).await?;
+    }
     let record = Record {
         by,
         action,
@@ -257,55 +262,6 @@ async fn delete_endpoints(
         )
         .await?;
     Ok(gone.len() as u64)
-}
-
-/// The dispatcher has seen how an endpoint does. Only a new standing is written down.
-pub(super) async fn mark_endpoint(
-    pool: &Pool,
-    id: EndpointId,
-    was: u64,
-    standing: Standing,
-    failing_since: Option<Time>,
-    now: Time,
-) -> Result<Put, StoreError> {
-    let by = outbox::marked_by(standing, now);
-    let taken = pool.take().await?;
-    // In the same order as every change, whether or not it is written down.
-    let ((), way) = tokio::try_join!(biased; taken.open(), audit::enter(&taken, &by))?;
-    let revision = lock_revision(&taken).await?;
-    let stands = taken
-        .query(
-            endpoint_columns!("WHERE id = $1 AND deleted_at IS NULL AND revision = $2"),
-            &[(&Uuid(id.bytes()), Type::UUID), (&(was as i64), Type::INT8)],
-        )
-        .await?;
-    let (Some(endpoint), Way::Free(head)) = (stands.first().map(to_endpoint), way) else {
-        return give_up(taken, Put::Moved).await;
-    };
-    let marked = Endpoint {
-        standing,
-        failing_since,
-        ..endpoint.clone()
-    };
-    if marked == endpoint {
-        return give_up(taken, Put::Done { revision }).await;
-    }
-    let revision = revision + 1;
-    write(&taken, &boxed(marked).at_revision(revision)).await?;
-    set_revision(&taken, revision).await?;
-    if standing == endpoint.standing {
-        taken.commit().await?;
-        return Ok(Put::Done { revision });
-    }
-    let record = Record {
-        by: &by,
-        action: outbox::MARKED,
-        subject: id.to_string(),
-        event: None,
-        detail: &outbox::marked_detail(standing),
-    };
-    head.commit(taken, &record).await?;
-    Ok(Put::Done { revision })
 }
 
 /// Forgets what was deleted long ago, as far as nothing refers to it.

@@ -108,47 +108,89 @@ pub(super) async fn enter(taken: &Taken, by: &Authority) -> Result<Way, StoreErr
 impl Head {
     /// Writes the next record and commits.
     pub(super) async fn commit(self, taken: Taken, entry: &Entry<'_>) -> Result<(), StoreError> {
-        let last = Some((self.seq, self.hash));
+        let next = NextRecord::of(&self, entry);
+        taken.commit_behind(&next.statements()).await?;
+        Ok(())
+    }
+
+    /// Writes the next record; others may follow it in the same transaction.
+    pub(super) async fn write(self, taken: &Taken, entry: &Entry<'_>) -> Result<Head, StoreError> {
+        let next = NextRecord::of(&self, entry);
+        taken.run_all(&next.statements()).await?;
+        Ok(Head {
+            seq: next.seq as u64,
+            hash: next.hash.0,
+        })
+    }
+}
+
+/// A record as columns, behind the head that it follows.
+struct NextRecord {
+    seq: i64,
+    at: i64,
+    event: Option<Uuid>,
+    key: Option<Uuid>,
+    fingerprint: Option<Hash>,
+    previous: Hash,
+    hash: Hash,
+    actor: String,
+    action: String,
+    subject: String,
+    reason: String,
+    detail: String,
+}
+
+impl NextRecord {
+    fn of(head: &Head, entry: &Entry<'_>) -> NextRecord {
         let record = AuditRecord::following(
-            last,
+            Some((head.seq, head.hash)),
             entry.by,
             entry.action,
             entry.subject.clone(),
             entry.detail.to_owned(),
         );
-        let (seq, at) = (record.seq as i64, record.at.micros());
-        let event = entry.event.map(|event| Uuid(event.bytes()));
         let request = entry.by.request.as_ref();
-        let key = request.map(|request| key_of(request.key));
-        let fingerprint = request.map(|request| Hash(request.fingerprint));
-        let (previous, hash) = (Hash(record.previous), Hash(record.hash));
-        let (actor, action) = (sendable(&record.actor), sendable(&record.action));
-        let (subject, reason) = (sendable(&record.subject), sendable(&record.reason));
-        let detail = sendable(&record.detail);
+        let text = |text: &str| sendable(text).into_owned();
+        NextRecord {
+            seq: record.seq as i64,
+            at: record.at.micros(),
+            event: entry.event.map(|event| Uuid(event.bytes())),
+            key: request.map(|request| key_of(request.key)),
+            fingerprint: request.map(|request| Hash(request.fingerprint)),
+            previous: Hash(record.previous),
+            hash: Hash(record.hash),
+            actor: text(&record.actor),
+            action: text(&record.action),
+            subject: text(&record.subject),
+            reason: text(&record.reason),
+            detail: text(&record.detail),
+        }
+    }
+
+    fn statements(&self) -> [Statement<'_>; 2] {
         let written: Statement<'_> = (
             "INSERT INTO hapax.audit (seq, at, event, request, fingerprint, previous, hash, actor, action, subject, reason, detail)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
             vec![
-                (&seq, Type::INT8),
-                (&at, Type::INT8),
-                (&event, Type::UUID),
-                (&key, Type::UUID),
-                (&fingerprint, Type::BYTEA),
-                (&previous, Type::BYTEA),
-                (&hash, Type::BYTEA),
-                (&actor, Type::TEXT),
-                (&action, Type::TEXT),
-                (&subject, Type::TEXT),
-                (&reason, Type::TEXT),
-                (&detail, Type::TEXT),
+                (&self.seq, Type::INT8),
+                (&self.at, Type::INT8),
+                (&self.event, Type::UUID),
+                (&self.key, Type::UUID),
+                (&self.fingerprint, Type::BYTEA),
+                (&self.previous, Type::BYTEA),
+                (&self.hash, Type::BYTEA),
+                (&self.actor, Type::TEXT),
+                (&self.action, Type::TEXT),
+                (&self.subject, Type::TEXT),
+                (&self.reason, Type::TEXT),
+                (&self.detail, Type::TEXT),
             ],
         );
         let moved: Statement<'_> = (
             "UPDATE hapax.audit_head SET seq = $1, hash = $2 WHERE one = 1",
-            vec![(&seq, Type::INT8), (&hash, Type::BYTEA)],
+            vec![(&self.seq, Type::INT8), (&self.hash, Type::BYTEA)],
         );
-        taken.commit_behind(&[written, moved]).await?;
-        Ok(())
+        [written, moved]
     }
 }
 

@@ -12,6 +12,7 @@ use super::held::Hand;
 use super::pool::{Param, Statement, Taken};
 use super::status::Around;
 use super::tally::TallyColumns;
+use super::tiding::TidingColumns;
 use super::wire::Uuid;
 use crate::error::StoreError;
 
@@ -19,9 +20,10 @@ use crate::error::StoreError;
 pub(super) async fn carry_out(taken: Taken, hand: &Hand) -> Result<Vec<GateChange>, StoreError> {
     let rows = HandRows::of(hand);
     let around = Around::of(hand);
-    let tallies = TallyColumns::of(hand);
+    let (tallies, tidings) = (TallyColumns::of(hand), TidingColumns::of_hand(hand));
     if around.is_empty() {
         let mut last = rows.statements();
+        last.extend(tidings.statement());
         last.extend(tallies.statement());
         taken.commit_behind(&last).await?;
         return Ok(Vec::new());
@@ -29,7 +31,9 @@ pub(super) async fn carry_out(taken: Taken, hand: &Hand) -> Result<Vec<GateChang
     let written = rows.statements();
     // One behind the other without waiting: none of them needs the other's answer, but each sees what the other did.
     let (_, stand) = tokio::try_join!(biased; taken.run_all(&written), around.look(&taken))?;
-    let rest = tallies.statement().into_iter().collect();
+    // The tallies last: see there.
+    let rest = tidings.statement().into_iter().chain(tallies.statement());
+    let rest = rest.collect();
     stand.commit(taken, &hand.reviews, rest).await
 }
 

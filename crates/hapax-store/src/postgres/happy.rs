@@ -3,7 +3,8 @@
 //!
 //! Nothing has to be read first. That the worker still holds its effect is part of the statement, and so is that the effect is
 //! alone: it is its event's only one, no other event calls for it, and it has no order. Whoever gives it company marks its row
-//! first, so that a statement that waited for them sees it. What does not fit goes the ordinary way (see [`super::advance`]).
+//! first, so that a statement that waited for them sees it. And nobody had to send it again: of one that got through after that operators
+//! may have to hear. What does not fit goes the ordinary way (see [`super::advance`]).
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -119,6 +120,7 @@ const SETTLE: &str = concat!(
              $9::int8[], $10::text[])
              AS x (shard, effect, fence, key_shard, outcome, detail, retry_after, excerpt, body_bytes, error)
          WHERE q.shard = x.shard AND q.effect = x.effect AND q.fence = x.fence AND q.state = $12 AND q.started AND q.alone
+             AND q.pass_from = 0
          RETURNING q.effect, q.repeat, q.generation, q.attempts, q.pass_from, q.fence, q.lease_until, q.next_at,
              q.ambiguous, q.skip, q.started_at, q.node, x.key_shard, x.outcome, x.detail, x.retry_after, x.excerpt,
              x.body_bytes, x.error, q.shard, q.lane, q.event_shard, q.event

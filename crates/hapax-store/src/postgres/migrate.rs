@@ -14,7 +14,10 @@ use crate::error::{StoreError, StoreErrorKind};
 use crate::nouns::Migrated;
 
 /// All migrations, oldest first.
-const MIGRATIONS: &[(&str, &str)] = &[("0001-foundation", include_str!("schema.sql"))];
+const MIGRATIONS: &[(&str, &str)] = &[
+    ("0001-foundation", include_str!("schema.sql")),
+    ("0002-outbox", include_str!("schema-0002.sql")),
+];
 
 /// Whoever migrates holds this lock to the end of the transaction. The letters "hapax" as a number.
 const LOCK: i64 = 0x68_61_70_61_78;

@@ -4,11 +4,11 @@ use async_trait::async_trait;
 use hapax_ledger::id::{AppId, EffectId, EndpointId, EventId};
 use hapax_ledger::time::Time;
 
-use super::{PostgresStore, app, fan_out, post, tally};
+use super::{PostgresStore, app, fan_out, mark, post, tally};
 use crate::error::StoreError;
 use crate::nouns::{
-    Authority, Changes, Deliveries, Entry, FannedOut, Listed, Message, MessageFilter, NewMessage,
-    Page, Posted, PostedFilter, Published, Put, Standing, Tally, Tried, TriedPlace,
+    Authority, Changes, Deliveries, Entry, FannedOut, Listed, Mark, Message, MessageFilter,
+    NewMessage, Page, Posted, PostedFilter, Published, Put, Tally, Tried, TriedPlace,
 };
 use crate::outbox::Outbox;
 use crate::posting;
@@ -34,15 +34,8 @@ impl Outbox for PostgresStore {
         app::put(&self.readers, entry, was, action, &by, &answer).await
     }
 
-    async fn mark_endpoint(
-        &self,
-        id: EndpointId,
-        was: u64,
-        standing: Standing,
-        failing_since: Option<Time>,
-        now: Time,
-    ) -> Result<Put, StoreError> {
-        app::mark_endpoint(&self.readers, id, was, standing, failing_since, now).await
+    async fn mark_endpoints(&self, marks: Vec<Mark>, now: Time) -> Result<Vec<Put>, StoreError> {
+        mark::endpoints(&self.readers, &marks, now).await
     }
 
     async fn publish(&self, mut message: NewMessage) -> Result<Published, StoreError> {

@@ -1,8 +1,8 @@
 //! What those who ask for messages ask of PostgreSQL.
 
 use async_trait::async_trait;
-use hapax_ledger::id::{AppId, EndpointId, EventId, RawId};
-use hapax_ledger::time::{Span, Time};
+use hapax_ledger::id::{AppId, EndpointId};
+use hapax_ledger::time::Time;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
@@ -13,15 +13,12 @@ use super::wire::Uuid;
 use super::{PostgresStore, poll_consumer, poll_turn};
 use crate::error::StoreError;
 use crate::nouns::{Authority, Consumed, Message, PollAsk, PollPlace, Polled, Sought};
-use crate::polling::{self, Polls, Stream};
+use crate::polling::{self, Given, Polls, Stream};
 
 /// Rows that are read at once.
 const ROWS_AT_ONCE: i64 = 256;
 /// The column behind those of a message.
 const TURN: usize = 29;
-/// Ids carry the time of the request, and commits end in another order: what is younger than this may still get a neighbour before it, and
-/// is not given yet. Turns are given one after the other, and need no such wait.
-const SETTLED_AFTER: Span = Span::from_secs(15);
 
 #[async_trait]
 impl Polls for PostgresStore {
@@ -34,13 +31,16 @@ impl Polls for PostgresStore {
                 more,
             });
         };
-        if poll_turn::any(&self.readers, app, ask.now).await? {
-            poll_turn::give(&self.deciders, app, ask.now).await?;
-        }
+        let given = match poll_turn::any(&self.readers, app, ask.now).await? {
+            true => poll_turn::give(&self.deciders, app, ask.now).await?,
+            false => Given::All,
+        };
         let limit = polling::limit(&ask);
-        let at_once = at_once(&self.readers, app, &ask, limit).await?;
-        let later = later(&self.readers, app, &ask, limit).await?;
-        Ok(polling::merge(ask.from, at_once, later, limit))
+        let in_turn = in_turn(&self.readers, app, &ask, limit).await?;
+        // Every message has a turn here: commits end in any order, so the order in which messages came says nothing of what may still come.
+        let mut at_once = Stream::new(limit);
+        at_once.end();
+        Ok(polling::merge(ask.from, at_once, in_turn, given, limit))
     }
 
     async fn consume(
@@ -51,7 +51,7 @@ impl Polls for PostgresStore {
         now: Time,
     ) -> Result<Consumed, StoreError> {
         let known = poll_consumer::read(&self.readers, endpoint, &consumer).await?;
-        let (consumed, keep) = polling::consume(known, read, now, polling::by_id);
+        let (consumed, keep) = polling::consume(known, read, now);
         match keep {
             Some(_) => poll_consumer::consume(&self.deciders, endpoint, &consumer, read, now).await,
             None => Ok(consumed),
@@ -75,55 +75,8 @@ fn wanted(ask: &PollAsk, at: Time, message: Message) -> Option<Message> {
     Some(message).filter(|_| fits)
 }
 
-/// Messages that are sent at once, after a place.
-async fn at_once(
-    pool: &Pool,
-    app: AppId,
-    ask: &PollAsk,
-    limit: usize,
-) -> Result<Stream<EventId>, StoreError> {
-    let until = RawId::new(ask.now - SETTLED_AFTER, 0, 0);
-    let (app, until) = (Uuid(app.bytes()), Uuid(until.bytes()));
-    let mut from = Uuid(ask.from.at_once.bytes());
-    let mut stream = Stream::new(limit);
-    let mut looked_at = 0;
-    while looked_at < ROWS_LOOKED_AT_MAX {
-        let params: [Param<'_>; 4] = [
-            (&from, Type::UUID),
-            (&ROWS_AT_ONCE, Type::INT8),
-            (&app, Type::UUID),
-            (&until, Type::UUID),
-        ];
-        let rows: Vec<Row> = pool
-            .walk(
-                message_columns!(
-                    "FROM (
-                         SELECT * FROM hapax.message
-                         WHERE app = $3 AND event > $1 AND event < $4 AND deliver_at IS NULL ORDER BY event LIMIT $2
-                     ) m JOIN hapax.event e ON e.shard = m.shard AND e.id = m.event ORDER BY e.id"
-                ),
-                &params,
-            )
-            .await?;
-        for row in &rows {
-            let message = to_message(row);
-            let (id, at) = (message.event.id, message.event.received_at);
-            from = Uuid(id.bytes());
-            if stream.is_over(id, at, wanted(ask, at, message)) {
-                return Ok(stream);
-            }
-        }
-        looked_at += rows.len() as i64;
-        if (rows.len() as i64) < ROWS_AT_ONCE {
-            stream.end();
-            return Ok(stream);
-        }
-    }
-    Ok(stream)
-}
-
 /// Messages that had their turn after another's.
-async fn later(
+async fn in_turn(
     pool: &Pool,
     app: AppId,
     ask: &PollAsk,
@@ -152,8 +105,12 @@ async fn later(
             .await?;
         for row in &rows {
             from = row.get(TURN);
-            let at = Time::from_micros(from);
-            if stream.is_over(from, at, wanted(ask, at, to_message(row))) {
+            let message = to_message(row);
+            let at = message
+                .about
+                .deliver_at
+                .unwrap_or(message.event.received_at);
+            if stream.is_over(from, at, wanted(ask, at, message)) {
                 return Ok(stream);
             }
         }

@@ -69,7 +69,7 @@ pub(super) async fn consume(
 ) -> Result<Consumed, StoreError> {
     let taken = pool.take().await?;
     let ((), known) = tokio::try_join!(biased; taken.open(), hold(&taken, endpoint, name))?;
-    let (consumed, keep) = polling::consume(known, said, now, polling::by_id);
+    let (consumed, keep) = polling::consume(known, said, now);
     match keep {
         Some(_) if known.is_none() && is_full(&taken, endpoint).await? => {
             taken.roll_back().await;

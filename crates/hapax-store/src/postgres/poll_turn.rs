@@ -1,32 +1,42 @@
-//! Turns of messages that were to be sent later: given when their time has come, each behind all that were given before. Whoever gives
-//! them holds the application's row in `turn` until the commit, so that nobody sees a turn while a lower one may still come.
+//! Turns of messages, for those who ask: given when somebody asks and a message is there, and its time has come, each behind all that were
+//! given before. Whoever gives them holds the application's row in `turn` until the commit, so that nobody sees a turn while a lower one
+//! may still come. Why every message gets one: docs/design/in-which-order-are-messages-polled.md.
 
-use hapax_ledger::id::AppId;
+use hapax_ledger::id::{AppId, RawId};
 use hapax_ledger::time::Time;
 use tokio_postgres::types::Type;
 
-use super::pool::{Param, Pool};
+use super::pool::{Param, Pool, Taken};
 use super::wire::Uuid;
 use crate::error::StoreError;
-use crate::polling::{self, TURNS_PER_STEP};
+use crate::polling::{self, Given, TURNS_PER_STEP};
 
-/// Are there messages whose time has come, and that have no turn?
+/// Are there messages that have no turn, and whose time has come?
 pub(super) async fn any(pool: &Pool, app: AppId, now: Time) -> Result<bool, StoreError> {
     let found = pool
         .walk(
-            "SELECT FROM hapax.message
-             WHERE deliver_at IS NOT NULL AND turn IS NULL AND app = $1 AND deliver_at <= $2 LIMIT 1",
+            "SELECT EXISTS (SELECT FROM hapax.message WHERE deliver_at IS NULL AND turn IS NULL AND app = $1)
+                 OR EXISTS (SELECT FROM hapax.message
+                     WHERE deliver_at IS NOT NULL AND turn IS NULL AND app = $1 AND deliver_at <= $2)",
             &[
                 (&Uuid(app.bytes()), Type::UUID),
                 (&now.micros(), Type::INT8),
             ],
         )
         .await?;
-    Ok(!found.is_empty())
+    Ok(found.first().is_some_and(|row| row.get(0)))
 }
 
-/// Gives turns to some of them, those that should have gone first first.
-pub(super) async fn give(pool: &Pool, app: AppId, now: Time) -> Result<(), StoreError> {
+/// A message without a turn.
+struct Due {
+    /// When it came, or was to be sent.
+    at: i64,
+    event: Uuid,
+    shard: i16,
+}
+
+/// Gives turns to some of them, those that came or should have gone first first.
+pub(super) async fn give(pool: &Pool, app: AppId, now: Time) -> Result<Given, StoreError> {
     let app = Uuid(app.bytes());
     let taken = pool.take().await?;
     let held = taken
@@ -37,23 +47,12 @@ pub(super) async fn give(pool: &Pool, app: AppId, now: Time) -> Result<(), Store
         )
         .await?;
     let mut last: i64 = held.first().map_or(0, |row| row.get(0));
-    let due = taken
-        .query(
-            "SELECT shard, event, deliver_at FROM hapax.message
-             WHERE deliver_at IS NOT NULL AND turn IS NULL AND app = $1 AND deliver_at <= $2
-             ORDER BY deliver_at, event LIMIT $3",
-            &[
-                (&app, Type::UUID),
-                (&now.micros(), Type::INT8),
-                (&TURNS_PER_STEP, Type::INT8),
-            ],
-        )
-        .await?;
+    let due = due(&taken, app, now).await?;
     let (mut shards, mut events, mut turns) = (Vec::new(), Vec::new(), Vec::new());
-    for row in &due {
-        last = polling::turn(last, row.get(2));
-        shards.push(row.get::<_, i16>(0));
-        events.push(row.get::<_, Uuid>(1));
+    for Due { at, event, shard } in &due {
+        last = polling::turn(last, *at);
+        shards.push(*shard);
+        events.push(*event);
         turns.push(last);
     }
     let given: [Param<'_>; 3] = [
@@ -76,5 +75,49 @@ pub(super) async fn give(pool: &Pool, app: AppId, now: Time) -> Result<(), Store
             ),
         ])
         .await?;
-    Ok(())
+    Ok(Given::of(due.len()))
+}
+
+/// The next that get a turn. The turns are ours to give by then, so whatever was given before is seen.
+async fn due(taken: &Taken, app: Uuid, now: Time) -> Result<Vec<Due>, StoreError> {
+    let many = TURNS_PER_STEP as i64;
+    let now = now.micros();
+    let at_once: [Param<'_>; 2] = [(&app, Type::UUID), (&many, Type::INT8)];
+    let later: [Param<'_>; 3] = [(&app, Type::UUID), (&many, Type::INT8), (&now, Type::INT8)];
+    let (at_once, later) = tokio::try_join!(
+        biased;
+        taken.query(
+            "SELECT shard, event FROM hapax.message
+             WHERE deliver_at IS NULL AND turn IS NULL AND app = $1 ORDER BY event LIMIT $2",
+            &at_once,
+        ),
+        taken.query(
+            "SELECT shard, event, deliver_at FROM hapax.message
+             WHERE deliver_at IS NOT NULL AND turn IS NULL AND app = $1 AND deliver_at <= $3
+             ORDER BY deliver_at, event LIMIT $2",
+            &later,
+        ),
+    )?;
+    let at_once = at_once.iter().map(|row| {
+        let event: Uuid = row.get(1);
+        Due {
+            at: came_at(event),
+            event,
+            shard: row.get(0),
+        }
+    });
+    let later = later.iter().map(|row| Due {
+        at: row.get(2),
+        event: row.get(1),
+        shard: row.get(0),
+    });
+    let mut due: Vec<Due> = at_once.chain(later).collect();
+    due.sort_by_key(|due| (due.at, due.event));
+    due.truncate(TURNS_PER_STEP);
+    Ok(due)
+}
+
+/// When a message came: its id carries it.
+fn came_at(event: Uuid) -> i64 {
+    RawId::from_bytes(event.0).millis() as i64 * 1_000
 }

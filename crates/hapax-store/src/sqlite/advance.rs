@@ -13,9 +13,9 @@ use rusqlite::params;
 use super::effect::{self, Held, PLACE_BITS};
 use super::gate::{self, Opened};
 use super::writer::Tx;
-use super::{attempt, census, chain, sql_error};
+use super::{attempt, census, chain, sql_error, tiding};
 use crate::error::StoreError;
-use crate::nouns::{Advanced, Move, Moved, Review, is_endpoint_lane};
+use crate::nouns::{Advanced, Move, Moved, Review, Tiding, is_endpoint_lane};
 
 /// Moves an effect for the worker that shows this fence.
 pub(super) fn advance(
@@ -227,6 +227,9 @@ pub(super) fn apply(
         tx.group
             .tallies
             .count(lane, ended.ended_at, outcome, gave_up);
+        if let Some(tiding) = Tiding::of_attempt(&held.effect, outcome, ended.ended_at) {
+            tiding::write(tx.db, &tiding)?;
+        }
     }
     effect::write(tx.db, held)?;
     match (before.state, before.skip) != (next.state, next.skip) {

@@ -8,10 +8,10 @@ use super::audit::{self, Entry as Record};
 use super::entry_row::{
     app_columns, endpoint_columns, event_type_columns, to_app, to_endpoint, to_event_type, write,
 };
-use super::{poll_turn, sql_error};
+use super::{poll_turn, sql_error, tiding};
 use crate::error::StoreError;
 use crate::nouns::{
-    Authority, CHANGES_PER_PART, Changes, DELETED_KEPT, Endpoint, Entry, Put, Standing,
+    Authority, CHANGES_PER_PART, Changes, DELETED_KEPT, Endpoint, Entry, Mark, Put, Tiding,
 };
 use crate::outbox;
 use crate::posting::{self, Stands};
@@ -102,6 +102,9 @@ pub(super) fn put(
     write(db, &entry)?;
     if let (Entry::App(app), Some(at)) = (&entry, entry.deleted_at()) {
         revision = delete_endpoints(db, app.id, at, revision)?;
+    }
+    if let Some(tiding) = Tiding::of_change(&entry, was, by.at) {
+        tiding::write(db, &tiding)?;
     }
     let record = Record {
         action,
@@ -202,14 +205,13 @@ fn delete_endpoints(
 }
 
 /// The dispatcher has seen how an endpoint does.
-pub(super) fn mark_endpoint(
-    db: &Connection,
-    id: EndpointId,
-    was: u64,
-    standing: Standing,
-    failing_since: Option<Time>,
-    now: Time,
-) -> Result<Put, StoreError> {
+pub(super) fn mark(db: &Connection, mark: &Mark, now: Time) -> Result<Put, StoreError> {
+    let Mark {
+        endpoint: id,
+        was,
+        standing,
+        failing_since,
+    } = *mark;
     let stands = db
         .prepare_cached(endpoint_columns!(
             "WHERE id = ?1 AND deleted_at IS NULL AND revision = ?2"
@@ -229,9 +231,10 @@ pub(super) fn mark_endpoint(
     };
     if marked != endpoint {
         let revision = next_revision(db)?;
-        write(db, &boxed(marked).at_revision(revision))?;
+        write(db, &boxed(marked.clone()).at_revision(revision))?;
     }
     if standing != endpoint.standing {
+        tiding::write(db, &Tiding::of_mark(&marked, now))?;
         let record = Record {
             action: outbox::MARKED,
             subject: id.to_string(),

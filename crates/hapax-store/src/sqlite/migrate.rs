@@ -11,7 +11,10 @@ use crate::error::{StoreError, StoreErrorKind};
 use crate::nouns::Migrated;
 
 /// All migrations, oldest first.
-const MIGRATIONS: &[(&str, &str)] = &[("0001-foundation", include_str!("schema.sql"))];
+const MIGRATIONS: &[(&str, &str)] = &[
+    ("0001-foundation", include_str!("schema.sql")),
+    ("0002-outbox", include_str!("schema-0002.sql")),
+];
 
 /// Applies what is missing, each migration in a transaction of its own.
 pub(super) fn migrate(db: &mut Connection) -> Result<Migrated, StoreError> {

@@ -76,6 +76,7 @@ mod replay;
 mod run;
 mod secret;
 mod tally;
+mod tiding;
 mod token;
 mod underway;
 mod writer;

@@ -9,8 +9,8 @@ use super::writer::Space;
 use super::{SqliteStore, app, fan_out, message, post, publish, tally};
 use crate::error::StoreError;
 use crate::nouns::{
-    Authority, Changes, Deliveries, Entry, FannedOut, Listed, Message, MessageFilter, NewMessage,
-    Page, Posted, PostedFilter, Published, Put, Standing, Tally, Tried, TriedPlace,
+    Authority, Changes, Deliveries, Entry, FannedOut, Listed, Mark, Message, MessageFilter,
+    NewMessage, Page, Posted, PostedFilter, Published, Put, Tally, Tried, TriedPlace,
 };
 use crate::outbox::Outbox;
 use crate::posting;
@@ -41,18 +41,12 @@ impl Outbox for SqliteStore {
             .await
     }
 
-    async fn mark_endpoint(
-        &self,
-        id: EndpointId,
-        was: u64,
-        standing: Standing,
-        failing_since: Option<Time>,
-        now: Time,
-    ) -> Result<Put, StoreError> {
+    async fn mark_endpoints(&self, marks: Vec<Mark>, now: Time) -> Result<Vec<Put>, StoreError> {
         self.writer
             .write(Whose::Ours, Space::Frees, 0, move |tx| {
                 tx.group.catalogue_changes();
-                app::mark_endpoint(tx.db, id, was, standing, failing_since, now)
+                let marked = marks.iter().map(|mark| app::mark(tx.db, mark, now));
+                marked.collect()
             })
             .await
     }
@@ -132,9 +126,19 @@ impl Outbox for SqliteStore {
     }
 
     async fn usage(&self, app: AppId, since: Time, until: Time) -> Result<u64, StoreError> {
-        self.readers
-            .run(move |db| tally::usage(db, app, since, until))
-            .await
+        let endpoints = self
+            .readers
+            .run(move |db| tally::endpoints(db, app))
+            .await?;
+        let mut sum = 0;
+        for some in endpoints.chunks(tally::ENDPOINTS_PER_STEP) {
+            let some = some.to_vec();
+            sum += self
+                .readers
+                .run(move |db| tally::attempts(db, &some, since, until))
+                .await?;
+        }
+        Ok(sum)
     }
 
     async fn waiting(&self, endpoint: EndpointId) -> Result<(u64, u64), StoreError> {

@@ -12,7 +12,7 @@ use super::writer::Space;
 use super::{SqliteStore, message, poll_consumer, poll_turn, sql_error};
 use crate::error::StoreError;
 use crate::nouns::{Authority, Consumed, Message, PollAsk, PollPlace, Polled, Sought};
-use crate::polling::{self, Polls, Stream};
+use crate::polling::{self, Given, Polls, Stream};
 
 /// Row numbers that are read at once.
 const ROWS_AT_ONCE: usize = 512;
@@ -25,12 +25,14 @@ impl Polls for SqliteStore {
         };
         // Mostly there are none, and the writer has better things to do than to find that out.
         let now = ask.now;
+        let mut given = Given::All;
         if self
             .readers
             .run(move |db| poll_turn::any(db, app, now))
             .await?
         {
-            self.writer
+            given = self
+                .writer
                 .write(Whose::Ours, Space::Frees, 0, move |tx| {
                     poll_turn::give(tx.db, app, now)
                 })
@@ -38,7 +40,7 @@ impl Polls for SqliteStore {
         }
         let index = self.index.clone();
         self.readers
-            .run(move |db| poll(db, &index, app, &ask))
+            .run(move |db| poll(db, &index, app, &ask, given))
             .await
     }
 
@@ -53,7 +55,7 @@ impl Polls for SqliteStore {
         let known = self
             .readers
             .run(move |db| poll_consumer::read(db, endpoint, &name));
-        let (consumed, keep) = polling::consume(known.await?, read, now, polling::by_row);
+        let (consumed, keep) = polling::consume(known.await?, read, now);
         if keep.is_none() {
             return Ok(consumed);
         }
@@ -93,6 +95,7 @@ fn poll(
     index: &KeyIndex,
     app: AppId,
     ask: &PollAsk,
+    given: Given,
 ) -> Result<Polled, StoreError> {
     let db = &db.unchecked_transaction().map_err(sql_error)?;
     let limit = polling::limit(ask);
@@ -122,7 +125,7 @@ fn poll(
         },
     )?
     .then(|| later.end());
-    Ok(polling::merge(ask.from, at_once, later, limit))
+    Ok(polling::merge(ask.from, at_once, later, given, limit))
 }
 
 /// Goes along places until `look` has enough, or as many were looked at as may be. Was that all?

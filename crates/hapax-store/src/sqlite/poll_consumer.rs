@@ -47,7 +47,7 @@ pub(super) fn consume(
     now: Time,
 ) -> Result<Consumed, StoreError> {
     let known = read(db, endpoint, name)?;
-    let (consumed, keep) = polling::consume(known, said, now, polling::by_row);
+    let (consumed, keep) = polling::consume(known, said, now);
     match keep {
         Some(_) if known.is_none() && is_full(db, endpoint)? => Ok(Consumed::TooMany),
         Some(consumer) => {

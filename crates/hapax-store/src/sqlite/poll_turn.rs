@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::sql_error;
 use crate::error::StoreError;
-use crate::polling::{self, TURNS_PER_STEP};
+use crate::polling::{self, Given, TURNS_PER_STEP};
 
 /// Are there messages whose time has come, and that have no turn?
 pub(super) fn any(db: &Connection, app: AppId, now: Time) -> Result<bool, StoreError> {
@@ -19,7 +19,7 @@ pub(super) fn any(db: &Connection, app: AppId, now: Time) -> Result<bool, StoreE
 }
 
 /// Gives turns to some of them, those that should have gone first first.
-pub(super) fn give(db: &Connection, app: AppId, now: Time) -> Result<(), StoreError> {
+pub(super) fn give(db: &Connection, app: AppId, now: Time) -> Result<Given, StoreError> {
     let due: Vec<(i64, i64)> = db
         .prepare_cached(
             "SELECT seq, deliver_at FROM message INDEXED BY message_later
@@ -27,7 +27,7 @@ pub(super) fn give(db: &Connection, app: AppId, now: Time) -> Result<(), StoreEr
              ORDER BY deliver_at, seq LIMIT ?3",
         )
         .and_then(|mut read| {
-            let named = params![app.bytes(), now.micros(), TURNS_PER_STEP];
+            let named = params![app.bytes(), now.micros(), TURNS_PER_STEP as i64];
             let rows = read.query_map(named, |row| Ok((row.get(0)?, row.get(1)?)))?;
             rows.collect()
         })
@@ -37,6 +37,7 @@ pub(super) fn give(db: &Connection, app: AppId, now: Time) -> Result<(), StoreEr
         .and_then(|mut read| read.query_row([app.bytes()], |row| row.get(0)).optional())
         .map_err(sql_error)?;
     let mut last = last.unwrap_or(0);
+    let given = Given::of(due.len());
     for (row, deliver_at) in due {
         last = polling::turn(last, deliver_at);
         db.prepare_cached("UPDATE message SET turn = ?3 WHERE app = ?1 AND seq = ?2")
@@ -48,7 +49,7 @@ pub(super) fn give(db: &Connection, app: AppId, now: Time) -> Result<(), StoreEr
     )
     .and_then(|mut update| update.execute(params![app.bytes(), last]))
     .map_err(sql_error)?;
-    Ok(())
+    Ok(given)
 }
 
 /// The application is forgotten.

@@ -16,6 +16,9 @@ use crate::nouns::{TALLIES_KEPT, Tally, is_endpoint_lane};
 /// So many rows are deleted in one step of the reaper.
 const ROWS_PER_STEP: i64 = 500;
 
+/// So many endpoints are summed up before others may read: there are two readers for all.
+pub(super) const ENDPOINTS_PER_STEP: usize = 100;
+
 /// What the attempts of the open transaction came to.
 #[derive(Default)]
 pub(super) struct Tallies(HashMap<(Arc<str>, Time), Tally>);
@@ -78,20 +81,26 @@ pub(super) fn read(
     .map_err(sql_error)
 }
 
-/// Attempts to all endpoints of an application within these times.
-pub(super) fn usage(
+/// All endpoints of an application, also those that were deleted and are still kept.
+pub(super) fn endpoints(db: &Connection, app: AppId) -> Result<Vec<EndpointId>, StoreError> {
+    db.prepare_cached("SELECT id FROM endpoint WHERE app = ?1")
+        .and_then(|mut read| {
+            let ids = read.query_map([app.bytes()], |row| row.get(0))?;
+            ids.map(|id| id.map(EndpointId::from_bytes)).collect()
+        })
+        .map_err(sql_error)
+}
+
+/// Attempts to these endpoints within these times.
+pub(super) fn attempts(
     db: &Connection,
-    app: AppId,
+    endpoints: &[EndpointId],
     since: Time,
     until: Time,
 ) -> Result<u64, StoreError> {
-    let endpoints: Vec<[u8; 16]> = db
-        .prepare_cached("SELECT id FROM endpoint WHERE app = ?1")
-        .and_then(|mut read| read.query_map([app.bytes()], |row| row.get(0))?.collect())
-        .map_err(sql_error)?;
     let mut sum = 0;
     for endpoint in endpoints {
-        let lane = EndpointId::from_bytes(endpoint).to_string();
+        let lane = endpoint.to_string();
         let attempts: i64 = db
             .prepare_cached(
                 "SELECT coalesce(sum(done + failed), 0) FROM tally WHERE lane = ?1 AND hour >= ?2 AND hour < ?3",

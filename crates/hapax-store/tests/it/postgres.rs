@@ -66,7 +66,7 @@ fn postgres_agrees_with_the_model() {
                 let empty = "TRUNCATE hapax.event, hapax.identity, hapax.payload, hapax.delivery, hapax.effect,
                     hapax.queue, hapax.effect_link, hapax.attempt, hapax.chain, hapax.snapshot, hapax.run, hapax.audit, hapax.token,
                     hapax.replay, hapax.guard_key, hapax.app, hapax.endpoint, hapax.event_type, hapax.message, hapax.number, hapax.fan_out,
-                    hapax.fan_out_list, hapax.tally, hapax.turn, hapax.consumer;
+                    hapax.fan_out_list, hapax.tally, hapax.turn, hapax.consumer, hapax.tiding;
                     UPDATE hapax.catalogue SET revision = 0;
                     UPDATE hapax.audit_head SET seq = 0, hash = decode(repeat('00', 32), 'hex')";
                 client.batch_execute(empty).await.expect("the server obeys");

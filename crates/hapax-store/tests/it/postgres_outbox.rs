@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use hapax_ledger::id::EventId;
 use hapax_store::conformance::fan_out::fan_out;
 use hapax_store::conformance::publisher::{
-    app, boxed, changes, endpoint, event_type, later, message, ordered, put, stored,
+    app, app_id, boxed, changes, endpoint, event_type, later, message, ordered, put, stored,
 };
 use hapax_store::conformance::sample::{Dial, Subject, all, at, detail};
 use hapax_store::conformance::worker::{SETTLED, START, claim, done};
-use hapax_store::nouns::{Entry, Put, Receipted};
+use hapax_store::nouns::{Entry, MessageFilter, PollAsk, PollPlace, Put, Receipted};
 
 use crate::database::{Database, with_database};
 use crate::postgres::open_with;
@@ -143,5 +144,112 @@ fn changes_become_visible_in_order() {
         });
         all(writers).await;
         assert_eq!(reading.await.expect("the reader ends well"), (41, 41));
+    });
+}
+
+/// Messages after a place, and where that leads.
+async fn polled(store: &Subject, mut from: PollPlace) -> (Vec<EventId>, PollPlace) {
+    let mut given = Vec::new();
+    loop {
+        let filter = MessageFilter {
+            app: Some(app_id(1)),
+            ..MessageFilter::default()
+        };
+        let ask = PollAsk {
+            filter,
+            from,
+            limit: 3,
+            now: at(1_000),
+        };
+        let polled = store.poll(ask).await.expect("the store reads");
+        given.extend(polled.messages.iter().map(|message| message.event.id));
+        from = polled.place;
+        if !polled.more {
+            return (given, from);
+        }
+    }
+}
+
+/// The lock that holds a message back whose tag says so.
+const HELD_BACK: &str = "
+    CREATE FUNCTION hold_back() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            IF NEW.tags LIKE '%held%' THEN PERFORM pg_advisory_xact_lock(42); END IF;
+            RETURN NEW;
+        END $$;
+    CREATE TRIGGER hold_back BEFORE INSERT ON hapax.message FOR EACH ROW EXECUTE FUNCTION hold_back()";
+
+/// However long a commit takes: whoever has meanwhile read what came after it gets it then, once.
+#[test]
+fn a_message_whose_commit_was_held_back_is_polled_once() {
+    with_database(|database| async move {
+        let dial = Dial::default();
+        let [slow, quick, reader] = nodes(&database, &dial).await;
+        let client = database.client().await;
+        let obey = async |sql: &str| client.batch_execute(sql).await.expect("the server obeys");
+        obey(HELD_BACK).await;
+        obey("SELECT pg_advisory_lock(42)").await;
+        let holding = tokio::spawn(async move {
+            let mut new = message(1, "held", at(0), &[1], 0);
+            new.about.tags = vec!["held".into()];
+            stored(&slow, new).await.event
+        });
+        let waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 42 AND NOT granted";
+        loop {
+            let waiting = client.query_one(waits, &[]).await;
+            if waiting.expect("the server answers").get::<_, i64>(0) > 0 {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        let mut quicker = Vec::new();
+        for n in 1..8 {
+            let new = message(1, &format!("quick{n}"), at(n), &[1], 0);
+            quicker.push(stored(&quick, new).await.event);
+        }
+        let (given, place) = polled(&reader, PollPlace::BEGINNING).await;
+        assert_eq!(given, quicker);
+        obey("SELECT pg_advisory_unlock(42)").await;
+        let held = holding.await.expect("it is stored");
+        assert!(held < quicker[0], "its id is the oldest");
+        let (given, place) = polled(&reader, place).await;
+        assert_eq!(given, [held]);
+        assert_eq!(polled(&reader, place).await, (Vec::new(), place));
+        quicker.push(held);
+        assert_eq!(polled(&quick, PollPlace::BEGINNING).await.0, quicker);
+    });
+}
+
+/// Whoever polls while nodes publish gets every message once, in whatever order their commits end.
+#[test]
+fn messages_that_are_polled_while_nodes_publish_come_once() {
+    with_database(|database| async move {
+        let dial = Dial::default();
+        let [first, second, reader] = nodes(&database, &dial).await;
+        let racing = (0..200u64).map(|n| {
+            let store = [&first, &second][n as usize % 2].clone();
+            async move {
+                // Times run backwards, as among nodes whose clocks differ.
+                let time = at(500 - n as i64);
+                stored(&store, message(1, &format!("m{n}"), time, &[], 0))
+                    .await
+                    .event
+            }
+        });
+        let reading = tokio::spawn(async move {
+            let (mut seen, mut from) = (Vec::new(), PollPlace::BEGINNING);
+            while seen.len() < 200 {
+                let (given, place) = polled(&reader, from).await;
+                seen.extend(given);
+                from = place;
+            }
+            seen.extend(polled(&reader, from).await.0);
+            seen
+        });
+        let mut stored = all(racing).await;
+        let mut seen = reading.await.expect("the reader ends well");
+        stored.sort_unstable();
+        seen.sort_unstable();
+        assert_eq!(seen, stored);
     });
 }

@@ -14,19 +14,17 @@ use hapax::operate::ids;
 use hapax::outbox::extra::{self, EndpointExtra};
 use hapax::outbox::message::{KEEP_DEFAULT, Outcome};
 use hapax::outbox::sealed::{Opened, fresh_key};
-use hapax::outbox::{Draft, FanOut, Operational, Publisher, Registry, Settings};
+use hapax::outbox::{Draft, FanOut, Publisher, Registry, Settings};
 use hapax::{clock, entropy};
 use hapax_ledger::id::{AppId, EndpointId, EventId};
 use hapax_ledger::time::Span;
 use hapax_store::nouns::{About, App, Authority, Endpoint, Entry, Put, Standing};
 use hapax_store::vault::Vault;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// As the server's default.
 const LEASE: Span = Span::from_secs(30);
-/// What operators are told is read by nobody here.
-const UNTOLD: usize = 16;
 
 /// All that a server has between its API and the wire.
 pub(crate) struct Outbox {
@@ -34,7 +32,6 @@ pub(crate) struct Outbox {
     publisher: Publisher,
     stop: watch::Sender<bool>,
     running: JoinHandle<()>,
-    _told: mpsc::Receiver<Operational>,
 }
 
 impl Outbox {
@@ -51,8 +48,7 @@ impl Outbox {
             rules: Arc::new(Rules::new(vec!["127.0.0.0/8".parse()?], Vec::new())),
             ..Settings::default()
         };
-        let (tell, told) = mpsc::channel(UNTOLD);
-        let registry = Registry::open(store.clone(), vault, settings, tell).await?;
+        let registry = Registry::open(store.clone(), vault, settings).await?;
         let registry = Arc::new(registry);
         let metrics = Arc::new(Metrics::default());
         let dispatcher = Dispatcher::new(Parts {
@@ -77,7 +73,6 @@ impl Outbox {
             },
             stop,
             running,
-            _told: told,
         })
     }
 

@@ -4,11 +4,11 @@ use async_trait::async_trait;
 use hapax_ledger::id::{AppId, EffectId, EndpointId, EventId};
 use hapax_ledger::time::Time;
 use hapax_store::nouns::{
-    Authority, Changes, Consumed, Deliveries, Entry, FannedOut, Listed, Message, MessageFilter,
-    NewMessage, Page, PollAsk, PollPlace, Polled, Posted, PostedFilter, Published, Put, Sought,
-    Standing, Tally, Tried, TriedPlace,
+    Authority, Changes, Consumed, Deliveries, Entry, FannedOut, Listed, Mark, Message,
+    MessageFilter, NewMessage, Page, PollAsk, PollPlace, Polled, Posted, PostedFilter, Published,
+    Put, Sought, Tally, Tiding, Tried, TriedPlace, Untold,
 };
-use hapax_store::{Outbox, Polls, StoreError};
+use hapax_store::{Outbox, Polls, StoreError, Tidings};
 
 use super::NoStore;
 
@@ -34,15 +34,8 @@ impl Outbox for NoStore {
     ) -> Result<Put, StoreError> {
         Ok(Put::Moved)
     }
-    async fn mark_endpoint(
-        &self,
-        _: EndpointId,
-        _: u64,
-        _: Standing,
-        _: Option<Time>,
-        _: Time,
-    ) -> Result<Put, StoreError> {
-        Ok(Put::Moved)
+    async fn mark_endpoints(&self, marks: Vec<Mark>, _: Time) -> Result<Vec<Put>, StoreError> {
+        Ok(vec![Put::Moved; marks.len()])
     }
     async fn publish(&self, _: NewMessage) -> Result<Published, StoreError> {
         Ok(Published::Outdated)
@@ -110,5 +103,18 @@ impl Polls for NoStore {
         _: String,
     ) -> Result<Sought, StoreError> {
         Ok(Sought::TooMany)
+    }
+}
+
+#[async_trait]
+impl Tidings for NoStore {
+    async fn untold(&self, _: i64) -> Result<Vec<Untold>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn tell(&self, _: Vec<Tiding>) -> Result<(), StoreError> {
+        Ok(())
+    }
+    async fn told(&self, _: Vec<i64>) -> Result<(), StoreError> {
+        Ok(())
     }
 }

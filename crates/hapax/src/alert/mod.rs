@@ -22,7 +22,7 @@ pub mod notice;
 pub mod rules;
 pub mod watch;
 
-pub use announce::Announcer;
+pub use announce::{Announcer, Round};
 pub use board::Alert;
 pub use kind::{Kind, Severity};
 pub use notice::{ALERT_LANE, ALERT_SOURCE};

@@ -88,7 +88,22 @@ impl Shared {
             .effects
             .attempt(&job.effect.lane, sent.outcome, lag, sent.duration);
         slot.came_back(sent.outcome);
-        self.settle(target, &job, sent).await;
+        let ended = self.settle(target, &job, sent).await;
+        // Whoever keeps the endpoints may write something down about this one. Nobody waits for that before the next is claimed.
+        drop(slot);
+        self.pass_on(target, &job, ended).await;
+    }
+
+    /// Tells whoever keeps the endpoints how an attempt at one of them ended, if it did.
+    async fn pass_on(&self, target: &Target, job: &Job, ended: Option<(Outcome, Change)>) {
+        if let (Way::Endpoint(_), Some((outcome, change))) = (&target.way, &ended) {
+            let settled = Settled {
+                effect: &job.effect,
+                outcome: *outcome,
+                change,
+            };
+            self.directory.settled(settled).await;
+        }
     }
 
     /// Everything before the first byte.
@@ -210,8 +225,8 @@ impl Shared {
         }
     }
 
-    /// Says how it ended, as often as it takes.
-    async fn settle(&self, target: &Target, job: &Job, sent: Sent) {
+    /// Says how it ended, as often as it takes; what the ledger made of it, if the claim was still ours.
+    async fn settle(&self, target: &Target, job: &Job, sent: Sent) -> Option<(Outcome, Change)> {
         let jitter = jitter_after(sent.outcome);
         let next = job
             .effect
@@ -225,14 +240,13 @@ impl Shared {
         };
         let moved = self.settle_in_the_end(job, settlement).await;
         self.settled(target, job, outcome, error.as_deref(), &moved);
-        if let (Way::Endpoint(_), Moved::Done(change)) = (&target.way, &moved) {
-            let effect = &job.effect;
-            let settled = Settled {
-                effect,
-                outcome,
-                change,
-            };
-            self.directory.settled(settled).await;
+        match moved {
+            Moved::Done(change) => Some((outcome, change)),
+            Moved::Refused(_)
+            | Moved::NoEffect
+            | Moved::Stale(_)
+            | Moved::Review(_)
+            | Moved::Waits(_) => None,
         }
     }
 
@@ -291,7 +305,8 @@ impl Shared {
             error: Some("its target only fails at the moment".to_owned()),
             duration: Duration::ZERO,
         };
-        self.settle(&target, &job, sent).await;
+        let ended = self.settle(&target, &job, sent).await;
+        self.pass_on(&target, &job, ended).await;
     }
 
     /// Gives an unstarted claim back.

@@ -60,7 +60,7 @@ pub async fn host(config: Config, reload: Reload, host: Host) -> anyhow::Result<
         )
     })?;
     let store = open(&config.store).await?;
-    let mut server = Server::new(config, store.clone()).await?;
+    let server = Server::new(config, store.clone()).await?;
     // Before anybody hears that we listen: until then a signal ends the process, which is right while it only starts.
     let signals = Signals::take()?;
     let address = listener.local_addr()?;
@@ -92,7 +92,7 @@ pub async fn host(config: Config, reload: Reload, host: Host) -> anyhow::Result<
     let counting = tokio::spawn(past::run(server.metrics.clone(), stopping.clone()));
     let watching = tokio::spawn(server.api.alerts.clone().run(stopping.clone()));
     let fanning = tokio::spawn(server.api.publisher.fan_out.clone().run(stopping.clone()));
-    let announcing = tokio::spawn(server.announcer.clone().run(server.told.take(), stopping));
+    let announcing = tokio::spawn(server.announcer.clone().run(stopping));
     let (stop_sending, stop_soon) = watch::channel(false);
     let dispatching = tokio::spawn(server.dispatcher.clone().run(stop_soon));
     server.wait(&reload, signals, host.end).await;

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use hapax_ledger::time::Span;
 use hapax_store::Store;
-use tokio::sync::mpsc;
 
 use super::api::{self, Api};
 use super::auth::token_hash;
@@ -23,8 +22,7 @@ use crate::operate::Operator;
 use crate::operate::replays::Replays;
 use crate::operate::tokens::Tokens;
 use crate::operate::upkeep::Upkeep;
-use crate::outbox::registry::UNTOLD_MAX;
-use crate::outbox::{self, FanOut, Operational, Publisher, Registry};
+use crate::outbox::{self, FanOut, Publisher, Registry};
 use crate::secrets::Safe;
 use crate::secrets::offered::Offered;
 
@@ -37,18 +35,7 @@ pub struct Server {
     pub(super) metrics: Arc<Metrics>,
     pub(super) api: Api,
     pub(super) announcer: Arc<Announcer>,
-    pub(super) told: Told,
     running: Running,
-}
-
-/// What happened to endpoints and is still to be told, until somebody tells it.
-pub(super) struct Told(mpsc::Receiver<Operational>);
-
-impl Told {
-    pub(super) fn take(&mut self) -> mpsc::Receiver<Operational> {
-        let (_, nothing) = mpsc::channel(1);
-        std::mem::replace(&mut self.0, nothing)
-    }
 }
 
 /// Settings that only a restart can change.
@@ -66,7 +53,7 @@ impl Server {
         let metrics = Arc::new(Metrics::default());
         let targets = Targets::new(&config.sent(), &config.sources, store.shards());
         let guards = guards(&config, &store, &metrics, &safe).await?;
-        let (registry, told) = registry(&config, &store, &safe).await?;
+        let registry = registry(&config, &store, &safe).await?;
         let dispatcher = Dispatcher::new(Parts {
             store: store.clone(),
             sender: Sender::new(Settings::default())?,
@@ -122,7 +109,6 @@ impl Server {
             metrics,
             api,
             announcer: Arc::new(announcer),
-            told: Told(told),
             running: Running {
                 listen: config.listen,
                 store: config.store,
@@ -234,16 +220,15 @@ fn outbox_settings(config: &OutboxConfig) -> outbox::Settings {
     }
 }
 
-/// Applications, endpoints and types of events, and what is to be told about them.
+/// Applications, endpoints and types of events.
 async fn registry(
     config: &Config,
     store: &Arc<dyn Store>,
     safe: &Safe,
-) -> anyhow::Result<(Arc<Registry>, mpsc::Receiver<Operational>)> {
-    let (tell, told) = mpsc::channel(UNTOLD_MAX);
+) -> anyhow::Result<Arc<Registry>> {
     let settings = outbox_settings(&config.outbox);
-    let registry = Registry::open(store.clone(), safe.vault(), settings, tell).await?;
-    Ok((Arc::new(registry), told))
+    let registry = Registry::open(store.clone(), safe.vault(), settings).await?;
+    Ok(Arc::new(registry))
 }
 
 fn publisher(

@@ -1,54 +1,105 @@
-//! What attempts say about an endpoint: written down when it turns, told to operators when they should hear of it.
+//! What attempts say about endpoints: written down when one turns, many of them in one commit, and told with it.
+//!
+//! Whoever has something to write leaves it in a queue; one of them at a time writes what is there for all. So nobody waits for anybody
+//! else's commit, and where thousands of endpoints turn at once there are few of them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-use hapax_ledger::id::{EndpointId, MessageId};
+use hapax_ledger::id::EndpointId;
 use hapax_ledger::outcome::Outcome;
 use hapax_ledger::time::Time;
-use hapax_ledger::transition::Did;
 use hapax_store::StoreError;
-use hapax_store::nouns::{Endpoint, Put, Standing};
-use tokio::sync::mpsc;
+use hapax_store::nouns::{Endpoint, Mark, News, Put, Tiding};
+use hapax_store::outbox::MARKS_PER_COMMIT;
 
 use super::health::{self, Remembered, Verdict};
-use super::operational::{Attempted, Operational, What};
 use super::registry::Registry;
 use crate::clock;
-use crate::dispatch::directory::Settled;
 
-/// How often a mark is tried again because the endpoint was changed meanwhile.
+/// How often marks are tried again because endpoints were changed meanwhile.
 const MARKS_MAX: u32 = 8;
 /// Endpoints whose owners were warned that are remembered. Of more, some are warned again, with the same event.
 const WARNED_MAX: usize = 10_000;
 /// Endpoints that have begun to fail that are remembered. Of more, some are said to fail a little later.
 const FAILED_MAX: usize = 100_000;
 
+/// The attempt by which an endpoint is to be marked: the latest, or the one that was its end.
+#[derive(Clone, Copy)]
+pub(super) struct Noted {
+    outcome: Outcome,
+    at: Time,
+    ends: bool,
+}
+
+/// What is to be written about one endpoint.
+struct Turned {
+    id: EndpointId,
+    noted: Noted,
+    endpoint: Arc<Endpoint>,
+    verdict: Verdict,
+}
+
 impl Registry {
-    /// An attempt at an endpoint came back with this.
+    /// An attempt at an endpoint came back with this. Waits for nothing, unless it is the one that writes for all.
     pub async fn note(&self, id: EndpointId, outcome: Outcome, now: Time) {
-        if self.judge(id, outcome, now).is_none() {
+        let Some((_, verdict)) = self.judge(id, outcome, now) else {
             return;
+        };
+        let noted = Noted {
+            outcome,
+            at: now,
+            ends: matches!(verdict, Verdict::Disable(_)),
+        };
+        let waiting = self.noted().get(&id).copied();
+        if noted.ends || !waiting.is_some_and(|waiting| waiting.ends) {
+            self.noted().insert(id, noted);
         }
-        let _turn = self.marking.lock().await;
-        for _ in 0..MARKS_MAX {
-            // Whoever was before us may have said the same.
-            let Some((endpoint, verdict)) = self.judge(id, outcome, now) else {
+        // Whoever is at it looks once more when it has let go, and so sees what was left meanwhile.
+        while !self.noted().is_empty() {
+            let Ok(_turn) = self.marking.try_lock() else {
                 return;
             };
-            match self.follow(&endpoint, verdict, now).await {
-                Ok(Put::Moved) => {
-                    if let Err(error) = self.ask().await {
-                        tracing::warn!(%error, endpoint = %id, "an endpoint could not be marked");
-                        return;
-                    }
-                }
-                Ok(Put::Done { .. } | Put::Repeated(_) | Put::Taken) => return,
+            self.mark_some().await;
+        }
+    }
+
+    /// Endpoints that are to be marked: one entry each, so there are never more than endpoints.
+    fn noted(&self) -> MutexGuard<'_, HashMap<EndpointId, Noted>> {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes what waits, as much as goes into one commit, and writes it. What the store does not take the next attempt says again.
+    async fn mark_some(&self) {
+        let mut waiting: Vec<(EndpointId, Noted)> = {
+            let mut noted = self.noted();
+            let some: Vec<EndpointId> = noted.keys().take(MARKS_PER_COMMIT).copied().collect();
+            let taken = some.into_iter().filter_map(|id| noted.remove_entry(&id));
+            taken.collect()
+        };
+        for _ in 0..MARKS_MAX {
+            let turned: Vec<Turned> = waiting
+                .into_iter()
+                .filter_map(|(id, noted)| {
+                    // Whoever was before us may have said the same.
+                    let (endpoint, verdict) = self.judge(id, noted.outcome, noted.at)?;
+                    Some(Turned {
+                        id,
+                        noted,
+                        endpoint,
+                        verdict,
+                    })
+                })
+                .collect();
+            waiting = match self.follow(turned).await {
+                Ok(moved) => moved,
                 Err(error) => {
-                    // The next attempt says it again.
-                    tracing::warn!(%error, endpoint = %id, "an endpoint could not be marked");
+                    tracing::warn!(%error, "endpoints could not be marked");
                     return;
                 }
+            };
+            if waiting.is_empty() {
+                return;
             }
         }
     }
@@ -94,109 +145,87 @@ impl Registry {
         (Some(since) == endpoint.failing_since).then_some(at)
     }
 
-    async fn follow(
-        &self,
-        endpoint: &Endpoint,
-        verdict: Verdict,
-        now: Time,
-    ) -> Result<Put, StoreError> {
-        let failing_since = endpoint.failing_since;
-        let (standing, failing_since) = match verdict {
-            Verdict::AsBefore | Verdict::Failed | Verdict::WellAgain => {
-                (endpoint.standing, failing_since)
-            }
-            Verdict::Turned { failing_since } => (endpoint.standing, failing_since),
-            Verdict::Disable(standing) => (standing, failing_since),
-            Verdict::Warn => {
-                self.warn(endpoint, now);
-                return Ok(Put::Done {
-                    revision: endpoint.revision,
-                });
-            }
+    /// Writes it all down; those whose endpoints were changed meanwhile.
+    async fn follow(&self, turned: Vec<Turned>) -> Result<Vec<(EndpointId, Noted)>, StoreError> {
+        let (mut marked, mut marks, mut warned) = (Vec::new(), Vec::new(), Vec::new());
+        for one in turned {
+            let endpoint = &one.endpoint;
+            let (standing, failing_since) = match one.verdict {
+                Verdict::AsBefore | Verdict::Failed | Verdict::WellAgain => continue,
+                Verdict::Warn => {
+                    warned.push(one);
+                    continue;
+                }
+                Verdict::Turned { failing_since } => (endpoint.standing, failing_since),
+                Verdict::Disable(standing) => (standing, endpoint.failing_since),
+            };
+            marks.push(Mark {
+                endpoint: one.id,
+                was: endpoint.revision,
+                standing,
+                failing_since,
+            });
+            marked.push(one);
+        }
+        self.warn(&warned).await?;
+        let Some(now) = marked.iter().map(|one| one.noted.at).max() else {
+            return Ok(Vec::new());
         };
-        let (id, was) = (endpoint.id, endpoint.revision);
-        let marked = self
-            .store
-            .mark_endpoint(id, was, standing, failing_since, now);
-        let put = marked.await?;
-        if matches!(put, Put::Done { .. }) {
-            // What is written down need not be remembered.
-            self.failed().remove(&id);
-            self.ask().await?;
-            if let Verdict::Disable(standing) = verdict {
-                self.disabled(endpoint, standing, now);
+        let puts = self.store.mark_endpoints(marks, now).await?;
+        self.ask().await?;
+        let mut moved = Vec::new();
+        for (one, put) in marked.into_iter().zip(puts) {
+            match put {
+                Put::Done { .. } | Put::Repeated(_) | Put::Taken => self.is_marked(&one),
+                Put::Moved => moved.push((one.id, one.noted)),
             }
         }
-        Ok(put)
+        self.untold.notify_one();
+        Ok(moved)
     }
 
-    fn warn(&self, endpoint: &Endpoint, now: Time) {
-        let Some(failing_since) = endpoint.failing_since else {
-            return;
-        };
+    fn is_marked(&self, one: &Turned) {
+        // What is written down need not be remembered.
+        self.failed().remove(&one.id);
+        if let Verdict::Disable(standing) = one.verdict {
+            tracing::warn!(endpoint = %one.id, app = %one.endpoint.app, why = standing.word(),
+                "an endpoint is disabled; its deliveries are skipped");
+        }
+    }
+
+    /// Has owners warned. One whose warning is not kept is warned by the next attempt.
+    async fn warn(&self, warned: &[Turned]) -> Result<(), StoreError> {
         let patience = self.settings().patience;
-        let end = failing_since + patience.disabled_after;
-        let disabled_from = end.max(now + patience.warned_before);
-        {
-            let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
-            if warned.len() >= WARNED_MAX {
-                warned.clear();
+        let mut tidings = Vec::new();
+        for one in warned {
+            let Some(failing_since) = one.endpoint.failing_since else {
+                continue;
+            };
+            let end = failing_since + patience.disabled_after;
+            let disabled_from = end.max(one.noted.at + patience.warned_before);
+            let news = News::Disabling {
+                failing_since,
+                disabled_from,
+            };
+            tidings.push(Tiding::about(&one.endpoint, one.noted.at, news));
+        }
+        if tidings.is_empty() {
+            return Ok(());
+        }
+        self.store.tell(tidings).await?;
+        self.untold.notify_one();
+        let mut known = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        for one in warned {
+            let Some(failing_since) = one.endpoint.failing_since else {
+                continue;
+            };
+            if known.len() >= WARNED_MAX {
+                known.clear();
             }
-            warned.insert(endpoint.id, (failing_since, now));
+            known.insert(one.id, (failing_since, one.noted.at));
+            tracing::warn!(endpoint = %one.id, app = %one.endpoint.app, since = clock::text(failing_since),
+                "nothing but failures come back from an endpoint; it will be disabled");
         }
-        tracing::warn!(endpoint = %endpoint.id, app = %endpoint.app, since = clock::text(failing_since),
-            "nothing but failures come back from an endpoint; it will be disabled");
-        let what = What::Disabling {
-            failing_since,
-            disabled_from,
-        };
-        self.tell(endpoint, now, what);
-    }
-
-    fn disabled(&self, endpoint: &Endpoint, standing: Standing, now: Time) {
-        let failing_since = endpoint.failing_since;
-        tracing::warn!(endpoint = %endpoint.id, app = %endpoint.app, why = standing.word(),
-            "an endpoint is disabled; its deliveries are skipped");
-        let what = What::Disabled {
-            standing,
-            failing_since,
-        };
-        self.tell(endpoint, now, what);
-    }
-
-    fn tell(&self, endpoint: &Endpoint, at: Time, what: What) {
-        let app = self.catalog().app_by_id(endpoint.app).cloned();
-        let uid = app.as_ref().and_then(|app| app.uid.as_deref());
-        let operational = Operational::about(endpoint, uid, at, what);
-        if let Err(error) = self.told.try_send(operational) {
-            let (mpsc::error::TrySendError::Full(lost) | mpsc::error::TrySendError::Closed(lost)) =
-                error;
-            tracing::warn!(
-                event = lost.event_type(),
-                key = lost.key(),
-                "an operational event is not told: too many wait"
-            );
-        }
-    }
-
-    /// What of an attempt operators should hear: that a delivery was given up, or that one got through after that.
-    pub(super) fn tell_of_attempt(&self, id: EndpointId, settled: &Settled<'_>, now: Time) {
-        let record = &settled.change.next;
-        let attempted = Attempted {
-            message: MessageId(settled.effect.event.0),
-            outcome: settled.outcome,
-            generation: record.generation,
-            attempts: record.attempts,
-        };
-        let what = match settled.change.did {
-            Did::Dead => What::Exhausted(attempted),
-            // A pass of its own: somebody had to send it again.
-            Did::Done if record.pass_from > 0 => What::Recovered(attempted),
-            _ => return,
-        };
-        let endpoint = self.catalog().endpoint_by_id(id).cloned();
-        if let Some(endpoint) = endpoint {
-            self.tell(&endpoint, now, what);
-        }
+        Ok(())
     }
 }

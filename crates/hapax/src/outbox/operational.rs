@@ -8,9 +8,10 @@ use hapax_ledger::id::{AppId, EndpointId, MessageId, RawId};
 use hapax_ledger::key::composite;
 use hapax_ledger::outcome::Outcome;
 use hapax_ledger::time::Time;
-use hapax_store::nouns::{About, App, Endpoint, Standing};
+use hapax_store::nouns::{About, App, News, Tiding};
 use serde_json::{Value, json};
 
+use super::catalog::Catalog;
 use super::message::{Draft, KEEP_DEFAULT};
 use crate::clock::text as time_text;
 
@@ -49,70 +50,60 @@ pub struct Operational {
     /// What its owner calls the endpoint.
     pub endpoint_uid: Option<String>,
     /// What.
-    pub what: What,
+    pub what: News,
 }
 
-/// What happened.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
-    /// Nothing more is sent to it.
-    Disabled {
-        /// Because of this.
-        standing: Standing,
-        /// Since when it only failed.
-        failing_since: Option<Time>,
-    },
-    /// It will be disabled if it goes on failing.
-    Disabling {
-        /// Since when.
-        failing_since: Time,
-        /// Not before.
-        disabled_from: Time,
-    },
-    /// A delivery was given up.
-    Exhausted(Attempted),
-    /// A delivery that had been given up got through.
-    Recovered(Attempted),
-}
-
-/// The latest attempt at a delivery.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Attempted {
-    /// Of this message.
-    pub message: MessageId,
-    /// What came back.
-    pub outcome: Outcome,
-    /// The delivery's generation.
-    pub generation: u32,
-    /// Attempts so far.
-    pub attempts: u32,
-}
+/// The types of events that operators' endpoints may ask for: all that are told.
+pub const OPERATIONAL_TYPES: [&str; 8] = [
+    "endpoint.created",
+    "endpoint.updated",
+    "endpoint.deleted",
+    "endpoint.disabled",
+    "endpoint.disabling",
+    "message.attempt.failing",
+    "message.attempt.exhausted",
+    "message.attempt.recovered",
+];
 
 impl Operational {
-    /// Something about an endpoint.
-    pub(super) fn about(
-        endpoint: &Endpoint,
-        app_uid: Option<&str>,
-        at: Time,
-        what: What,
-    ) -> Operational {
-        Operational {
-            at,
-            app: endpoint.app,
+    /// A tiding with what this catalogue knows of its endpoint, whose application is this if the catalogue does not know it any more.
+    pub fn of(tiding: &Tiding, app: Option<AppId>, catalog: &Catalog) -> Option<Operational> {
+        let endpoint = catalog.endpoint_by_id(tiding.endpoint);
+        let app = app.or(endpoint.map(|endpoint| endpoint.app))?;
+        let app_uid = catalog.app_by_id(app).and_then(|app| app.uid.as_deref());
+        let endpoint_uid = endpoint.and_then(|endpoint| endpoint.uid.as_deref());
+        Some(Operational {
+            at: tiding.at,
+            app,
             app_uid: app_uid.map(str::to_owned),
-            endpoint: endpoint.id,
-            endpoint_uid: endpoint.uid.as_deref().map(str::to_owned),
-            what,
+            endpoint: tiding.endpoint,
+            endpoint_uid: endpoint_uid.map(str::to_owned),
+            what: tiding.news.clone(),
+        })
+    }
+
+    /// Is it trouble, which is told where alerts go as well?
+    pub fn is_for_alerts(&self) -> bool {
+        match self.what {
+            News::Disabled { .. }
+            | News::Disabling { .. }
+            | News::Exhausted(_)
+            | News::Recovered(_) => true,
+            News::Created | News::Updated | News::Deleted | News::Failing(_) => false,
         }
     }
 
     /// The type of the event that tells it.
     pub fn event_type(&self) -> &'static str {
         match self.what {
-            What::Disabled { .. } => "endpoint.disabled",
-            What::Disabling { .. } => "endpoint.disabling",
-            What::Exhausted(_) => "message.attempt.exhausted",
-            What::Recovered(_) => "message.attempt.recovered",
+            News::Created => "endpoint.created",
+            News::Updated => "endpoint.updated",
+            News::Deleted => "endpoint.deleted",
+            News::Disabled { .. } => "endpoint.disabled",
+            News::Disabling { .. } => "endpoint.disabling",
+            News::Failing(_) => "message.attempt.failing",
+            News::Exhausted(_) => "message.attempt.exhausted",
+            News::Recovered(_) => "message.attempt.recovered",
         }
     }
 
@@ -120,10 +111,13 @@ impl Operational {
     pub fn key(&self) -> String {
         let endpoint = self.endpoint.to_string();
         let which = match &self.what {
-            What::Disabled { .. } => time_text(self.at),
-            What::Disabling { failing_since, .. } => time_text(*failing_since),
-            What::Exhausted(of) | What::Recovered(of) => {
-                format!("{}#{}.{}", of.message, of.generation, of.attempts)
+            News::Disabled { .. } => time_text(self.at),
+            News::Disabling { failing_since, .. } => time_text(*failing_since),
+            // To the microsecond: an owner may change it often.
+            News::Created | News::Updated | News::Deleted => self.at.micros().to_string(),
+            News::Failing(of) | News::Exhausted(of) | News::Recovered(of) => {
+                let message = MessageId(of.message.0);
+                format!("{message}#{}.{}", of.generation, of.attempts)
             }
         };
         composite(&[self.event_type(), &endpoint, &which])
@@ -163,22 +157,23 @@ impl Operational {
             "endpointUid": self.endpoint_uid,
         });
         let more = match &self.what {
-            What::Disabled {
+            News::Created | News::Updated | News::Deleted => json!({}),
+            News::Disabled {
                 standing,
                 failing_since,
             } => json!({
                 "trigger": standing.word(),
                 "failSince": failing_since.map(time_text),
             }),
-            What::Disabling {
+            News::Disabling {
                 failing_since,
                 disabled_from,
             } => json!({
                 "failSince": time_text(*failing_since),
                 "disabledFrom": time_text(*disabled_from),
             }),
-            What::Exhausted(of) | What::Recovered(of) => json!({
-                "msgId": of.message.to_string(),
+            News::Failing(of) | News::Exhausted(of) | News::Recovered(of) => json!({
+                "msgId": MessageId(of.message.0).to_string(),
                 "lastAttempt": {
                     "timestamp": time_text(self.at),
                     "outcome": of.outcome.to_string(),

@@ -12,23 +12,20 @@ use async_trait::async_trait;
 use hapax_ledger::id::EndpointId;
 use hapax_ledger::retry::Schedule;
 use hapax_ledger::time::Time;
-use hapax_store::nouns::{Authority, Entry, Put, is_endpoint_lane};
+use hapax_store::nouns::{Authority, Effect, Entry, Put, Tiding, is_endpoint_lane};
 use hapax_store::vault::Vault;
 use hapax_store::{Store, StoreError};
-use tokio::sync::mpsc;
+use tokio::sync::Notify;
 
 use super::catalog::Catalog;
 use super::endpoint::{self, Surroundings};
 use super::extra::{self, EventTypeExtra};
 use super::health::Patience;
-use super::operational::Operational;
+use super::marking::Noted;
 use crate::clock;
 use crate::dispatch::directory::{Directory, Found, Settled};
 use crate::dispatch::gate::Rules;
 use crate::dispatch::target::{SchedulesByType, Way};
-
-/// What is to be told and waits in memory. Beyond this it is in the log only.
-pub const UNTOLD_MAX: usize = 1_000;
 
 /// What the config says about the outbox.
 #[derive(Clone, Debug, Default)]
@@ -52,17 +49,20 @@ pub struct Registry {
     asking: tokio::sync::Mutex<u64>,
     /// So many questions were begun.
     begun: AtomicU64,
-    /// Endpoints are marked one after the other, each by what the last one left.
+    /// One writes down how endpoints do, for all who have seen something.
     pub(super) marking: tokio::sync::Mutex<()>,
     /// Endpoints that have begun to fail, and since when.
     pub(super) failed: Mutex<HashMap<EndpointId, Time>>,
     /// Whose owners were warned: of failures since when, and when.
     pub(super) warned: Mutex<HashMap<EndpointId, (Time, Time)>>,
-    pub(super) told: mpsc::Sender<Operational>,
+    /// What is to be written about endpoints.
+    pub(super) noted: Mutex<HashMap<EndpointId, Noted>>,
+    /// Rings when something is to be told.
+    pub(super) untold: Arc<Notify>,
 }
 
 impl Registry {
-    /// The catalogue of a store. `told` hears what operators should.
+    /// The catalogue of a store.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -70,7 +70,6 @@ impl Registry {
         store: Arc<dyn Store>,
         vault: impl Into<Option<Arc<Vault>>>,
         settings: Settings,
-        told: mpsc::Sender<Operational>,
     ) -> Result<Registry, StoreError> {
         let registry = Registry {
             store,
@@ -83,7 +82,8 @@ impl Registry {
             marking: tokio::sync::Mutex::default(),
             failed: Mutex::default(),
             warned: Mutex::default(),
-            told,
+            noted: Mutex::default(),
+            untold: Arc::default(),
         };
         registry.refresh().await?;
         Ok(registry)
@@ -100,6 +100,11 @@ impl Registry {
     /// Where endpoints may be, and when deliveries are tried again.
     pub fn settings(&self) -> Arc<Settings> {
         self.settings.load_full()
+    }
+
+    /// Rings when this node has written something that operators are to hear.
+    pub fn untold(&self) -> Arc<Notify> {
+        self.untold.clone()
     }
 
     /// Seals and opens secrets, if there is a key.
@@ -136,8 +141,12 @@ impl Registry {
         by: Authority,
         answer: String,
     ) -> Result<Put, StoreError> {
+        let is_told = matches!(entry, Entry::Endpoint(_));
         let put = self.store.put(entry, was, action, by, answer).await?;
         self.refresh().await?;
+        if is_told {
+            self.untold.notify_one();
+        }
         Ok(put)
     }
 
@@ -238,7 +247,13 @@ impl Directory for Registry {
             return;
         };
         let now = clock::now();
-        self.tell_of_attempt(id, &settled, now);
+        let effect = Effect {
+            record: settled.change.next,
+            ..settled.effect.clone()
+        };
+        if Tiding::of_attempt(&effect, settled.outcome, now).is_some() {
+            self.untold.notify_one();
+        }
         self.note(id, settled.outcome, now).await;
     }
 }

@@ -2,10 +2,9 @@
 
 use hapax::dispatch::gate::Rules;
 use hapax::outbox::extra::AppExtra;
-use hapax::outbox::operational::What;
 use hapax_ledger::effect::{EffectState, SkipReason};
 use hapax_ledger::outcome::{NotSent, Outcome};
-use hapax_store::nouns::{About, Standing};
+use hapax_store::nouns::{About, News, Standing};
 
 use super::scene::{Scene, Wish, later, soon, tries};
 use crate::support::world::{Act, World};
@@ -24,7 +23,7 @@ async fn an_endpoint_that_is_gone_is_left_alone() {
     assert_eq!(told.event_type(), "endpoint.disabled");
     assert!(matches!(
         told.what,
-        What::Disabled {
+        News::Disabled {
             standing: Standing::Gone,
             ..
         }

@@ -1,19 +1,20 @@
 //! Endpoints that only fail: what is written down, what is told, and when it ends.
 
-use hapax::alert::Announcer;
+use hapax::alert::{Announcer, Round};
 use hapax::dispatch::Targets;
 use hapax::outbox::extra::AppExtra;
 use hapax::outbox::health::Patience;
-use hapax::outbox::operational::What;
 use hapax::{clock, operate::ids};
 use hapax_ledger::effect::EffectState;
 use hapax_ledger::id::RunId;
 use hapax_ledger::outcome::Outcome;
 use hapax_ledger::time::Span;
-use hapax_store::nouns::{About, Classes, Command, Commanded, Decision, Standing};
+use hapax_store::conformance::database::with_database;
+use hapax_store::nouns::{About, Classes, Command, Commanded, Decision, News, Standing, Tiding};
 
-use super::scene::{Scene, Wish, authority, tries};
+use super::scene::{Scene, Wish, authority, soon, tries};
 use crate::config::good;
+use crate::support::clock::{TOO_LONG, tick};
 use crate::support::world::{Act, World};
 
 fn answered(status: u16) -> Outcome {
@@ -64,14 +65,14 @@ async fn five_days_of_failures_are_the_end() {
     note(500, again + patience.disabled_after).await;
     assert_eq!(scene.known(id).standing, Standing::Failed);
     let told = scene.hear().await;
-    let what = What::Disabled {
+    let what = News::Disabled {
         standing: Standing::Failed,
         failing_since: Some(start + again),
     };
     assert_eq!(told.what, what);
     assert_eq!(told.data()["trigger"], "failed");
     note(500, again + patience.disabled_after + Span::from_days(1)).await;
-    assert!(scene.told.lock().await.try_recv().is_err(), "told once");
+    assert_eq!(scene.untold().await, [], "told once");
     scene.end().await;
 }
 
@@ -124,17 +125,23 @@ async fn operators_are_told_where_alerts_go() {
     let app = scene.app(&AppExtra::default()).await;
     let id = scene.endpoint(app, &gone.url("/"), tries(1)).await;
     scene.publish(app, "{}", About::default()).await;
-    let mut types = Vec::new();
-    for _ in 0..2 {
-        let told = scene.hear().await;
-        types.push(told.event_type());
-        for _ in 0..2 {
-            let kept = announcer.tell(&told, clock::now()).await;
-            kept.expect("the store is well");
-        }
+    let start = tick();
+    while scene.untold().await.len() < 2 {
+        assert!(tick() - start < TOO_LONG, "not both are written");
+        tokio::task::yield_now().await;
     }
-    types.sort_unstable();
-    assert_eq!(types, ["endpoint.disabled", "message.attempt.exhausted"]);
+    let untold = scene.untold().await.into_iter();
+    let tidings = untold.map(|one| one.tiding.expect("it is of this version"));
+    let tidings: Vec<Tiding> = tidings.collect();
+    for _ in 0..2 {
+        let round = announcer.tell_all().await;
+        assert_eq!(round.expect("the store is well"), Round::Done);
+        assert_eq!(scene.untold().await, [], "told and forgotten");
+        // As if it had died before it could forget them.
+        let again = scene.store.tell(tidings.clone()).await;
+        again.expect("the store is well");
+    }
+    let types = ["endpoint.disabled", "message.attempt.exhausted"];
     let seen = tokio::task::block_in_place(|| operators.wait_for("both", |seen| seen.len() == 2));
     for one in &seen {
         let body: serde_json::Value = serde_json::from_slice(&one.body).expect("JSON");
@@ -143,4 +150,43 @@ async fn operators_are_told_where_alerts_go() {
     }
     scene.end().await;
     assert_eq!(operators.seen().len(), 2, "once each");
+}
+
+/// Endpoints that all turn at once, more attempts at them than are settled at a time: while nothing can be written about any of them, what
+/// is due elsewhere is still claimed and sent; and in the end all of it is written.
+#[test]
+fn endpoints_that_turn_at_once_keep_no_claim_waiting() {
+    with_database(|database| async move {
+        let (gone, well) = (World::new(|_| Act::Answer(410)), World::well());
+        let scene = Scene::on(&database.url()).await;
+        let (broken, other) = (
+            scene.app(&AppExtra::default()).await,
+            scene.app(&AppExtra::default()).await,
+        );
+        let mut endpoints = Vec::new();
+        for _ in 0..270 {
+            endpoints.push(scene.endpoint(broken, &gone.url("/"), tries(1)).await);
+        }
+        scene.endpoint(other, &well.url("/"), tries(1)).await;
+        let client = database.client().await;
+        let hold = "BEGIN; SELECT FROM hapax.catalogue FOR UPDATE";
+        client.batch_execute(hold).await.expect("the server obeys");
+        for _ in 0..2 {
+            scene.publish(broken, "{}", About::default()).await;
+        }
+        tokio::task::block_in_place(|| gone.wait_for("all of them", |seen| seen.len() >= 540));
+        // Due later, so that it has to be claimed.
+        scene.publish(other, "{}", soon()).await;
+        tokio::task::block_in_place(|| well.wait_for("the other", |seen| seen.len() == 1));
+        let standing = endpoints.iter().map(|id| scene.known(*id).standing);
+        assert!(standing.into_iter().all(|one| one == Standing::Enabled));
+        client
+            .batch_execute("COMMIT")
+            .await
+            .expect("the server obeys");
+        for id in endpoints {
+            scene.until_standing(id, Standing::Gone).await;
+        }
+        scene.end().await;
+    });
 }

@@ -20,12 +20,12 @@ use hapax_ledger::id::{AppId, EndpointId, EventId};
 use hapax_ledger::time::{Span, Time};
 use hapax_store::Store;
 use hapax_store::nouns::{
-    About, App, Authority, Deliveries, Effect, EffectDetail, Endpoint, Entry, Page, PageFrom,
-    PostedFilter, Put, Standing,
+    About, App, Authority, Deliveries, Effect, EffectDetail, Endpoint, Entry, News, Page, PageFrom,
+    PostedFilter, Put, Standing, Untold,
 };
 use hapax_store::vault::Vault;
 use tempfile::TempDir;
-use tokio::sync::{Mutex, mpsc, watch};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::support::clock::{TOO_LONG, tick};
@@ -57,7 +57,6 @@ pub(super) struct Scene {
     pub(super) store: Arc<dyn Store>,
     pub(super) registry: Arc<Registry>,
     pub(super) publisher: Publisher,
-    pub(super) told: Mutex<mpsc::Receiver<Operational>>,
     stop: watch::Sender<bool>,
     running: JoinHandle<()>,
     folder: Arc<TempDir>,
@@ -98,8 +97,7 @@ impl Scene {
             rules: Arc::new(rules),
             ..Settings::default()
         };
-        let (tell, told) = mpsc::channel(100);
-        let registry = Registry::open(store.clone(), vault, settings, tell).await;
+        let registry = Registry::open(store.clone(), vault, settings).await;
         let registry = Arc::new(registry.expect("a catalogue"));
         let dispatcher = Dispatcher::new(Parts {
             store: store.clone(),
@@ -123,7 +121,6 @@ impl Scene {
             store,
             registry,
             publisher,
-            told: Mutex::new(told),
             stop,
             running,
             folder,
@@ -268,9 +265,28 @@ impl Scene {
 
     /// The next thing that operators are told.
     pub(super) async fn hear(&self) -> Operational {
-        let mut told = self.told.lock().await;
-        let next = tokio::time::timeout(TOO_LONG, told.recv()).await;
-        next.expect("something is told").expect("somebody tells")
+        let start = tick();
+        loop {
+            if let Some(next) = self.untold().await.into_iter().next() {
+                let forgotten = self.store.told(vec![next.number]).await;
+                forgotten.expect("the store forgets it");
+                let tiding = next.tiding.expect("it is of this version");
+                let told = Operational::of(&tiding, tiding.app, &self.registry.catalog());
+                return told.expect("its endpoint is known");
+            }
+            assert!(tick() - start < TOO_LONG, "nothing is told");
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// What operators are to hear, but for what a test did itself.
+    pub(super) async fn untold(&self) -> Vec<Untold> {
+        let mut untold = self.store.untold(0).await.expect("the store reads");
+        untold.retain(|one| {
+            let news = one.tiding.as_ref().map(|tiding| &tiding.news);
+            !matches!(news, Some(News::Created | News::Updated | News::Deleted))
+        });
+        untold
     }
 }
 

@@ -1,10 +1,17 @@
 //! Endpoints of operators: made like others, out of the way of others, and told what happens.
 
+use std::collections::BTreeSet;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use hapax::config::StoreTarget;
+use hapax::http::serve::open;
+use hapax_store::conformance::database::with_database;
+use hapax_store::nouns::{Entry, Mark, Put, Standing};
 use serde_json::{Value, json};
 
-use super::scene::{Scene, message, on_each_store};
+use super::scene::{Scene, message, on_each_store, site};
+use crate::effects::scene::SQLITE;
 use crate::support::clock::{TOO_LONG, until};
 use crate::support::world::{Act, Seen, World};
 
@@ -55,21 +62,26 @@ fn operators_endpoints_are_told_what_they_want_to_hear() {
         scene.told(201, "POST", PATH, &rest);
         scene.endpoint("acme", "two", &gone, json!({"retrySchedule": [0]}));
         scene.publish("acme", &message(2));
-        let all = |seen: &[Seen]| seen.iter().filter(|one| one.target == "/all").count() == 2;
-        let seen = world.wait_for("both events", all);
+        let all = |seen: &[Seen]| seen.iter().filter(|one| one.target == "/all").count() == 3;
+        let seen = world.wait_for("all events", all);
         let types = seen.iter().filter(|one| one.target == "/all").map(|one| {
             let told: Value = serde_json::from_slice(&one.body).expect("JSON");
             told["type"].as_str().expect("a type").to_owned()
         });
         let mut types: Vec<String> = types.collect();
         types.sort();
-        assert_eq!(types, ["endpoint.disabled", "message.attempt.exhausted"]);
+        let expected = [
+            "endpoint.created",
+            "endpoint.disabled",
+            "message.attempt.exhausted",
+        ];
+        assert_eq!(types, expected);
     });
 }
 
 #[test]
 fn operators_endpoints_are_changed_like_others() {
-    let (scene, world) = (Scene::new(crate::effects::scene::SQLITE), World::well());
+    let (scene, world) = (Scene::new(SQLITE), World::well());
     assert_eq!(scene.listed(PATH, "id"), [""; 0]);
     let made = operators_endpoint(&scene, &world, json!({}));
     let id = made["id"].as_str().expect("an id");
@@ -110,7 +122,7 @@ fn operators_endpoints_are_changed_like_others() {
 /// The application that they belong to is nobody else's to see, to change or to publish to.
 #[test]
 fn the_operators_application_is_out_of_reach() {
-    let (scene, world) = (Scene::new(crate::effects::scene::SQLITE), World::well());
+    let (scene, world) = (Scene::new(SQLITE), World::well());
     scene.app("acme");
     operators_endpoint(&scene, &world, json!({}));
     assert_eq!(scene.listed("/app", "uid"), ["acme"]);
@@ -131,12 +143,14 @@ fn the_operators_application_is_out_of_reach() {
 /// An operators' endpoint that fails is not told about itself: each telling would call for the next.
 #[test]
 fn operators_are_not_told_about_their_own_endpoints() {
-    let scene = Scene::new(crate::effects::scene::SQLITE);
+    let scene = Scene::new(SQLITE);
     let (gone, world) = (
         World::new(|_| Act::Answer(410)),
         World::new(|_| Act::Answer(500)),
     );
-    operators_endpoint(&scene, &world, json!({"retrySchedule": [0]}));
+    let troubles = ["endpoint.disabled", "message.attempt.exhausted"];
+    let more = json!({"retrySchedule": [0], "eventTypes": troubles});
+    operators_endpoint(&scene, &world, more);
     scene.app("acme");
     scene.endpoint("acme", "one", &gone, json!({"retrySchedule": [0]}));
     scene.publish("acme", &message(1));
@@ -147,4 +161,131 @@ fn operators_are_not_told_about_their_own_endpoints() {
         (dead == 3).then_some(dead)
     });
     assert_eq!((dead, world.seen().len()), (3, 2));
+}
+
+/// What is never told cannot be asked for: whoever waited for it would wait for ever.
+#[test]
+fn operators_ask_only_for_what_is_told() {
+    let (scene, world) = (Scene::new(SQLITE), World::well());
+    for name in ["eventTypes", "filterTypes"] {
+        let mut body = json!({"url": world.url("/operators"), "uid": "ops"});
+        body[name] = json!(["endpoint.disabled", "background_task.finished"]);
+        let refused = scene.post(PATH, &body);
+        assert_eq!(refused.status, 422, "{refused:?}");
+        let text = String::from_utf8_lossy(&refused.body).into_owned();
+        assert!(text.contains("message.attempt.exhausted"), "{text}");
+    }
+    operators_endpoint(&scene, &world, json!({}));
+    let put = json!({"url": world.url("/"), "eventTypes": ["endpoint.promoted"]});
+    let refused = scene.ask("PUT", &format!("{PATH}/ops"), &put);
+    assert_eq!(refused.status, 422, "{refused:?}");
+    scene.app("acme");
+    let own = json!({"eventTypes": ["background_task.finished"]});
+    scene.endpoint("acme", "one", &world, own);
+}
+
+/// What an owner does to an endpoint is told, and a delivery that keeps failing.
+#[test]
+fn operators_hear_of_changes_and_of_failing_deliveries() {
+    on_each_store(|scene| {
+        let (broken, world) = (World::new(|_| Act::Answer(500)), World::well());
+        operators_endpoint(&scene, &world, json!({}));
+        scene.app("acme");
+        let endpoint = scene.endpoint(
+            "acme",
+            "one",
+            &broken,
+            json!({"retrySchedule": [0, 0, 0, 0]}),
+        );
+        let path = format!("/app/acme/endpoint/{endpoint}");
+        scene.told(200, "PATCH", &path, &json!({"description": "slow"}));
+        scene.publish("acme", &message(1));
+        let seen = world.wait_for("four events", |seen| seen.len() >= 4);
+        assert_eq!(scene.ask("DELETE", &path, &Value::Null).status, 204);
+        let seen = world.wait_for("all events", |now| now.len() > seen.len());
+        let types = seen.iter().map(|one| {
+            let told: Value = serde_json::from_slice(&one.body).expect("JSON");
+            assert_eq!(told["data"]["endpointId"], endpoint.as_str());
+            assert_eq!(told["data"]["appUid"], "acme");
+            told["type"].as_str().expect("a type").to_owned()
+        });
+        let mut types: Vec<String> = types.collect();
+        types.sort();
+        let expected = [
+            "endpoint.created",
+            "endpoint.deleted",
+            "endpoint.updated",
+            "message.attempt.exhausted",
+            "message.attempt.failing",
+        ];
+        assert_eq!(types, expected);
+    });
+}
+
+/// `kill -9` right after an endpoint was disabled: operators hear of it from the next server, once.
+#[test]
+fn what_was_not_told_before_a_crash_is_told_after_it() {
+    let scene = Scene::of(site("5s", SQLITE, ""));
+    let store = StoreTarget::Sqlite(scene.site.data().join("hapax.db"));
+    is_told_after_a_crash(scene, &store);
+    with_database(|database| async move {
+        let url = database.url();
+        let work = move || {
+            let scene = Scene::of(site("5s", &url, ""));
+            is_told_after_a_crash(scene, &StoreTarget::Postgres(url));
+        };
+        let work = tokio::task::spawn_blocking(work);
+        work.await.expect("the checks hold");
+    });
+}
+
+fn is_told_after_a_crash(scene: Scene, store: &StoreTarget) {
+    let world = World::well();
+    operators_endpoint(&scene, &world, json!({"eventTypes": ["endpoint.disabled"]}));
+    scene.app("acme");
+    let endpoint = scene.endpoint("acme", "one", &world, json!({}));
+    let site = scene.killed();
+    // The last that the server did, and nothing after it.
+    disable(store, &endpoint);
+    let scene = Scene::of(site);
+    let one = "/app/acme/endpoint/one";
+    let known = scene.told(200, "GET", one, &Value::Null);
+    assert_eq!(known["disabled"], true);
+    let seen = world.wait_for("the event", |seen| !seen.is_empty());
+    let told: Value = serde_json::from_slice(&seen[0].body).expect("JSON");
+    assert_eq!(told["data"]["endpointId"], endpoint.as_str());
+    assert_eq!(told["data"]["trigger"], "gone");
+    // The next server has nothing more to tell, and says so by telling what comes after it.
+    let scene = scene.restarted();
+    let gone = World::new(|_| Act::Answer(410));
+    scene.endpoint("acme", "two", &gone, json!({"retrySchedule": [0]}));
+    scene.publish("acme", &message(1));
+    let second = |seen: &[Seen]| {
+        let ids = seen.iter().map(|one| one.headers["webhook-id"].as_str());
+        ids.collect::<BTreeSet<&str>>().len() == 2
+    };
+    world.wait_for("the second event, and no third", second);
+}
+
+/// Disables an endpoint as the dispatcher does it.
+fn disable(store: &StoreTarget, endpoint: &str) {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        let store = open(store).await.expect("a store that nobody has");
+        let all = store.changes(0).await.expect("the store reads").entries;
+        let revision = all.iter().find_map(|entry| match entry {
+            Entry::Endpoint(one) if one.id.to_string() == endpoint => Some(one.revision),
+            _ => None,
+        });
+        let mark = Mark {
+            endpoint: endpoint.parse().expect("an id"),
+            was: revision.expect("it is there"),
+            standing: Standing::Gone,
+            failing_since: None,
+        };
+        let marked = store.mark_endpoints(vec![mark], hapax::clock::now()).await;
+        let marked = marked.expect("the store marks it");
+        assert!(matches!(marked[..], [Put::Done { .. }]), "{marked:?}");
+        store.close().await;
+    });
 }

@@ -20,6 +20,7 @@ use crate::http::api::body::Fields;
 use crate::http::api::describe::{value, value_outbox};
 use crate::outbox::extra::{self, BadExtra, EndpointExtra, NamesWord, SchemeWord};
 use crate::outbox::headers;
+use crate::outbox::operational::{OPERATIONAL_APP, OPERATIONAL_TYPES};
 use crate::outbox::sealed::{Opened, fresh_key};
 
 /// How secrets that both sides have begin.
@@ -141,6 +142,11 @@ pub(super) fn fill(fields: &mut Fields, endpoint: &mut Endpoint, rules: &Rules) 
     // The older names first: the newer ones count.
     fields.set("filterTypes", &mut endpoint.event_types, words::event_types);
     fields.set("eventTypes", &mut endpoint.event_types, words::event_types);
+    let is_told = |wanted: &String| OPERATIONAL_TYPES.contains(&wanted.as_str());
+    if endpoint.app == OPERATIONAL_APP && !endpoint.event_types.iter().all(is_told) {
+        let told = OPERATIONAL_TYPES.join(", ");
+        fields.refuse("eventTypes", &format!("operators are told of {told}"));
+    }
     fields.set("channels", &mut endpoint.channels, words::channels);
     fields.set("rateLimit", &mut endpoint.throttle_rate, words::rate);
     fields.set("throttleRate", &mut endpoint.throttle_rate, words::rate);

@@ -1,0 +1,230 @@
+//! What operators are to hear: which change is worth telling, how it is kept, and what may be asked about it.
+
+use async_trait::async_trait;
+use hapax_ledger::effect::EffectState;
+use hapax_ledger::id::{EndpointId, EventId};
+use hapax_ledger::outcome::{NotSent, Outcome};
+use hapax_ledger::time::Time;
+use serde_json::{Value, json};
+
+use crate::error::StoreError;
+use crate::nouns::{
+    Attempted, Effect, Endpoint, Entry, FAILING_AFTER_ATTEMPTS, News, Standing, Tiding, Untold,
+    is_endpoint_lane,
+};
+use crate::outcome_code::OutcomeCode;
+
+/// Tidings are written by whatever they tell of, in its own transaction: [`crate::Outbox::put`], [`crate::Outbox::mark_endpoints`], and
+/// every step that ends an attempt. They are read, told and forgotten here; whoever dies in between tells them again.
+#[async_trait]
+pub trait Tidings: Send + Sync + 'static {
+    /// What is to be told, behind this number, in the order of numbers, a page of it. Numbers may become visible in another order, so
+    /// whoever looks for all begins at 0.
+    async fn untold(&self, after: i64) -> Result<Vec<Untold>, StoreError>;
+
+    /// Something is to be told that no change of the store's says.
+    async fn tell(&self, tidings: Vec<Tiding>) -> Result<(), StoreError>;
+
+    /// These were told: events say so by now.
+    async fn told(&self, numbers: Vec<i64>) -> Result<(), StoreError>;
+}
+
+impl Tiding {
+    /// What is told of an attempt that ended, given what the ledger made of the delivery.
+    pub fn of_attempt(effect: &Effect, outcome: Outcome, at: Time) -> Option<Tiding> {
+        if !is_endpoint_lane(&effect.lane) {
+            return None;
+        }
+        let endpoint: EndpointId = effect.lane.parse().ok()?;
+        let record = &effect.record;
+        let attempted = Attempted {
+            message: effect.event,
+            outcome,
+            generation: record.generation,
+            attempts: record.attempts,
+        };
+        let tries = record.attempts.saturating_sub(record.pass_from);
+        let news = match record.state {
+            EffectState::Dead => News::Exhausted(attempted),
+            // A pass of its own: somebody had to send it again.
+            EffectState::Done if record.pass_from > 0 => News::Recovered(attempted),
+            EffectState::Pending if tries == FAILING_AFTER_ATTEMPTS && was_tried(outcome) => {
+                News::Failing(attempted)
+            }
+            EffectState::Pending
+            | EffectState::Claimed
+            | EffectState::Done
+            | EffectState::Uncertain
+            | EffectState::Skipped => return None,
+        };
+        Some(Tiding {
+            at,
+            app: None,
+            endpoint,
+            news,
+        })
+    }
+
+    /// What is told of a change that somebody made, which stood before if `was` is not 0.
+    pub(crate) fn of_change(entry: &Entry, was: u64, at: Time) -> Option<Tiding> {
+        let Entry::Endpoint(endpoint) = entry else {
+            return None;
+        };
+        let news = match (endpoint.deleted_at, was) {
+            (Some(_), _) => News::Deleted,
+            (None, 0) => News::Created,
+            (None, _) => News::Updated,
+        };
+        Some(Tiding::about(endpoint, at, news))
+    }
+
+    /// What is told of a new standing that Hapax itself gave an endpoint.
+    pub(crate) fn of_mark(marked: &Endpoint, at: Time) -> Tiding {
+        let news = News::Disabled {
+            standing: marked.standing,
+            failing_since: marked.failing_since,
+        };
+        Tiding::about(marked, at, news)
+    }
+
+    /// Something about an endpoint.
+    pub fn about(endpoint: &Endpoint, at: Time, news: News) -> Tiding {
+        Tiding {
+            at,
+            app: Some(endpoint.app),
+            endpoint: endpoint.id,
+            news,
+        }
+    }
+}
+
+/// Did the attempt count? One that the breaker kept back has no number of its own.
+fn was_tried(outcome: Outcome) -> bool {
+    let kept_back = NotSent::Breaker;
+    outcome != Outcome::NotSent { why: kept_back }
+}
+
+/// News as they are kept.
+pub(crate) fn to_text(news: &News) -> String {
+    let attempted = |what: &str, of: &Attempted| {
+        let code = OutcomeCode::of(of.outcome);
+        json!({
+            "what": what,
+            "message": of.message.to_string(),
+            "outcome": [code.kind, code.detail],
+            "retryAfter": code.retry_after,
+            "generation": of.generation,
+            "attempts": of.attempts,
+        })
+    };
+    let value = match news {
+        News::Created => json!({ "what": "created" }),
+        News::Updated => json!({ "what": "updated" }),
+        News::Deleted => json!({ "what": "deleted" }),
+        News::Disabled {
+            standing,
+            failing_since,
+        } => json!({
+            "what": "disabled",
+            "standing": standing.code(),
+            "failingSince": failing_since.map(Time::micros),
+        }),
+        News::Disabling {
+            failing_since,
+            disabled_from,
+        } => json!({
+            "what": "disabling",
+            "failingSince": failing_since.micros(),
+            "disabledFrom": disabled_from.micros(),
+        }),
+        News::Failing(of) => attempted("failing", of),
+        News::Exhausted(of) => attempted("exhausted", of),
+        News::Recovered(of) => attempted("recovered", of),
+    };
+    value.to_string()
+}
+
+/// News as they were kept; none if another version kept them.
+pub(crate) fn from_text(text: &str) -> Option<News> {
+    let value: Value = serde_json::from_str(text).ok()?;
+    let time = |name: &str| value[name].as_i64().map(Time::from_micros);
+    let count = |name: &str| u32::try_from(value[name].as_u64()?).ok();
+    let attempted = || {
+        let code = |at: usize| i16::try_from(value["outcome"][at].as_i64()?).ok();
+        let message: EventId = value["message"].as_str()?.parse().ok()?;
+        let outcome = OutcomeCode {
+            kind: code(0)?,
+            detail: code(1)?,
+            retry_after: value["retryAfter"].as_i64(),
+        };
+        Some(Attempted {
+            message,
+            outcome: outcome.outcome(),
+            generation: count("generation")?,
+            attempts: count("attempts")?,
+        })
+    };
+    Some(match value["what"].as_str()? {
+        "created" => News::Created,
+        "updated" => News::Updated,
+        "deleted" => News::Deleted,
+        "disabled" => News::Disabled {
+            standing: Standing::from_code(u8::try_from(value["standing"].as_u64()?).ok()?)?,
+            failing_since: time("failingSince"),
+        },
+        "disabling" => News::Disabling {
+            failing_since: time("failingSince")?,
+            disabled_from: time("disabledFrom")?,
+        },
+        "failing" => News::Failing(attempted()?),
+        "exhausted" => News::Exhausted(attempted()?),
+        "recovered" => News::Recovered(attempted()?),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use hapax_ledger::time::Span;
+
+    use super::*;
+
+    #[test]
+    fn news_come_back_as_they_were_kept() {
+        let attempted = Attempted {
+            message: EventId::from_bytes([3; 16]),
+            outcome: Outcome::Answered {
+                status: 503,
+                retry_after: Some(Span::from_secs(9)),
+            },
+            generation: 1,
+            attempts: 7,
+        };
+        let time = Time::from_secs(5);
+        for news in [
+            News::Created,
+            News::Updated,
+            News::Deleted,
+            News::Disabled {
+                standing: Standing::Gone,
+                failing_since: None,
+            },
+            News::Disabled {
+                standing: Standing::Failed,
+                failing_since: Some(time),
+            },
+            News::Disabling {
+                failing_since: time,
+                disabled_from: Time::from_secs(6),
+            },
+            News::Failing(attempted.clone()),
+            News::Exhausted(attempted.clone()),
+            News::Recovered(attempted),
+        ] {
+            assert_eq!(from_text(&to_text(&news)), Some(news));
+        }
+        for other in ["", "{}", r#"{"what":"promoted"}"#, r#"{"what":"failing"}"#] {
+            assert_eq!(from_text(other), None, "{other}");
+        }
+    }
+}
