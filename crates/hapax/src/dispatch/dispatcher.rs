@@ -3,6 +3,7 @@
 //! Three ways lead to an attempt. An effect is *born claimed* in the accept commit and goes out from memory; it is claimed from the
 //! store when its time has come; or it is rescued from a worker that was lost. From the claim on they are the same.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,7 +21,7 @@ use super::directory::{Directory, Found};
 use super::drift::Drift;
 use super::lane::{Caps, ShownLane};
 use super::lanes::{Lanes, Standing};
-use super::probe::Probes;
+use super::probes::Probes;
 use super::sender::Sender;
 use super::shards::{Hold, Shards};
 use super::target::Targets;
@@ -84,6 +85,10 @@ pub(super) struct Shared {
     pub(super) shards: Mutex<Shards>,
     pub(super) probes: Mutex<Probes>,
     pub(super) drift: Drift,
+    /// Shards that this node began to look after and has not looked at yet.
+    pub(super) gained: Mutex<BTreeSet<u16>>,
+    /// Changes with every beat that was answered.
+    pub(super) beaten: watch::Sender<()>,
     /// Something may have become possible: look at the lanes.
     pub(super) work: Notify,
     /// The server is stopping: nothing more is claimed.
@@ -91,8 +96,6 @@ pub(super) struct Shared {
     /// The targets have changed, or something was not heard because we could not rely on our shards: lanes that nobody looks after
     /// may be ours.
     pub(super) look_anew: AtomicBool,
-    /// The targets have changed: what is uncertain may have a probe by now.
-    pub(super) reloaded: AtomicBool,
     /// Probes may have become due earlier.
     pub(super) probing: Notify,
     /// Places for starts.
@@ -121,10 +124,11 @@ impl Dispatcher {
             shards: Mutex::new(Shards::default()),
             probes: Mutex::new(Probes::default()),
             drift: Drift::new(clock::now(), clock::tick()),
+            gained: Mutex::default(),
+            beaten: watch::Sender::new(()),
             work: Notify::new(),
             closing: AtomicBool::new(false),
             look_anew: AtomicBool::new(false),
-            reloaded: AtomicBool::new(false),
             probing: Notify::new(),
             starts: Semaphore::new(STARTS_MAX),
             live: AtomicUsize::new(0),
@@ -139,7 +143,9 @@ impl Dispatcher {
         self.shared.targets.store(Arc::new(targets));
         lock(&self.shared.lanes).look_at_all(clock::tick());
         self.shared.look_anew.store(true, Ordering::Relaxed);
-        self.shared.reloaded.store(true, Ordering::Relaxed);
+        // What is uncertain may have a probe by now.
+        let held = lock(&self.shared.shards).all();
+        self.shared.find_uncertain_in(&held);
         self.shared.work.notify_one();
     }
 
@@ -200,10 +206,12 @@ impl Dispatcher {
     /// Carries effects out until told to stop, then lets what is under way end.
     pub async fn run(self, mut stopping: watch::Receiver<bool>) {
         let mut loops = JoinSet::new();
+        loops.spawn(self.shared.clone().beats());
         loops.spawn(self.shared.clone().look_after_shards());
         loops.spawn(self.shared.clone().look_after_lanes());
         loops.spawn(self.shared.clone().listen());
         loops.spawn(self.shared.clone().keep_waiting());
+        loops.spawn(self.shared.clone().find_uncertain());
         loops.spawn(self.shared.clone().probe());
         loops.spawn(self.shared.clone().count());
         // An error means that whoever could tell us to stop is gone.
@@ -299,10 +307,15 @@ impl Shared {
     async fn drain(self: Arc<Self>) {
         self.closing.store(true, Ordering::Relaxed);
         lock(&self.lanes).look_at_all(clock::tick());
-        if tokio::time::timeout(DRAIN_WAIT, self.empty())
-            .await
-            .is_err()
-        {
+        // The first looks first: where nothing is in memory, nothing is said any more but that this node has left.
+        let emptied = async {
+            tokio::select! {
+                biased;
+                () = self.empty() => {}
+                () = self.give_shards_away() => {}
+            }
+        };
+        if tokio::time::timeout(DRAIN_WAIT, emptied).await.is_err() {
             let left = self.live.load(Ordering::Relaxed);
             tracing::warn!(
                 left,

@@ -154,6 +154,11 @@ impl Targets {
         }
     }
 
+    /// All of them, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<Target>)> {
+        self.by_name.iter()
+    }
+
     /// The target of an effect.
     pub fn get(&self, name: &str) -> Option<&Arc<Target>> {
         self.by_name.get(name)
