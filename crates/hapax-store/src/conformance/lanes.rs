@@ -10,7 +10,7 @@ use super::worker::{
     ended, planned, serial,
 };
 use crate::nouns::{
-    Beat, ClaimAsk, Claimed, LANES_PER_LOOK_MAX, LaneDue, LaneRoom, NewEffect, lane_shard,
+    Beat, ClaimAsk, Claimed, LANES_PER_LOOK_MAX, LaneDue, LaneRoom, NewEffect, Stay, lane_shard,
 };
 
 fn in_lane(lane: &str, key: &str, seconds: i64) -> NewEffect {
@@ -170,6 +170,7 @@ pub async fn a_lone_node_looks_after_every_shard(store: Subject, _dial: Dial) {
             node: node.into(),
             lease: LEASE,
             let_go: Vec::new(),
+            stay: Stay::Stays,
         };
         for _ in 0..2 {
             let mut beaten = store.beat(beat.clone()).await.expect("the store hears");

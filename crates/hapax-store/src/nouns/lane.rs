@@ -43,6 +43,17 @@ pub struct Beat {
     pub lease: Span,
     /// Shards it has finished with and gives to others.
     pub let_go: Vec<u16>,
+    /// Does it go on?
+    pub stay: Stay,
+}
+
+/// Does a node go on?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stay {
+    /// Yes.
+    Stays,
+    /// Not for long: it keeps what it has until it lets go of it, is given nothing, and does not count among those that share.
+    Leaves,
 }
 
 /// What a node hears in return.

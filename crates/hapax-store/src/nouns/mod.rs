@@ -53,7 +53,7 @@ pub use event::{
 pub use guarded::{
     KEYS_PER_STEP_MAX, KeyClaim, KeyClaimed, KeyEnding, KeyFilter, KeyRecord, KeyResolution,
 };
-pub use lane::{Beat, Beaten, LANES_PER_LOOK_MAX, LaneDue, LaneRoom, fair_share, lane_shard};
+pub use lane::{Beat, Beaten, LANES_PER_LOOK_MAX, LaneDue, LaneRoom, Stay, fair_share, lane_shard};
 pub use list::{EventFilter, Listed, PAGE_MAX, Page, PageFrom};
 pub use outbox::{
     APP_SOURCE, About, App, CHANGES_PER_PART, Changes, DELETED_KEPT, Deliveries, Endpoint, Entry,

@@ -3,7 +3,7 @@
 //! Every beat locks all rows of `hapax.shard` in their order, so that nodes share them out one after the other: of two that
 //! race for a free shard, the second sees what the first was given. There are few rows, and nodes beat every second.
 
-use hapax_ledger::time::Time;
+use hapax_ledger::time::{Span, Time};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
@@ -12,7 +12,7 @@ use super::moment::{LeaseClock, Moment, moment};
 use super::pool::{Param, Pool, Statement, Taken};
 use super::wire::{received, sendable};
 use crate::error::StoreError;
-use crate::nouns::{Beat, Beaten, fair_share};
+use crate::nouns::{Beat, Beaten, Stay, fair_share};
 
 /// One shard and who looks after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +81,11 @@ async fn lock_shards(taken: &Taken) -> Result<Vec<Keeper>, StoreError> {
 /// Writes the node down and strikes out those that are not heard of any more; says how many others there are.
 async fn enter(taken: &Taken, beat: &Beat, moment: Moment) -> Result<u32, StoreError> {
     let node = sendable(&beat.node);
+    // One that leaves is struck out by whoever comes next, and not counted until then.
+    let stays_for = match beat.stay {
+        Stay::Stays => beat.lease,
+        Stay::Leaves => Span::ZERO,
+    };
     let rows = taken
         .query(
             "WITH gone AS (
@@ -93,7 +98,7 @@ async fn enter(taken: &Taken, beat: &Beat, moment: Moment) -> Result<u32, StoreE
             &[
                 (&node, Type::TEXT),
                 (&moment.now.micros(), Type::INT8),
-                (&(moment.now + beat.lease).micros(), Type::INT8),
+                (&(moment.now + stays_for).micros(), Type::INT8),
             ],
         )
         .await?;
@@ -107,7 +112,10 @@ fn share_out(keepers: &[Keeper], beat: &Beat, now: Time, nodes: u32) -> Share {
     let is_free = |keeper: &Keeper| keeper.node.is_none() || keeper.until <= now;
     let ours = keepers.iter().filter(|keeper| is_ours(keeper));
     let (let_go, mut held): (Vec<&Keeper>, Vec<&Keeper>) = ours.partition(|keeper| lets_go(keeper));
-    let share = usize::from(fair_share(SHARDS, nodes));
+    let share = match beat.stay {
+        Stay::Stays => usize::from(fair_share(SHARDS, nodes)),
+        Stay::Leaves => 0,
+    };
     let room = share.saturating_sub(held.len());
     let free = keepers.iter().filter(|keeper| {
         // What it has just let go is for others.
@@ -141,8 +149,6 @@ pub(super) async fn leave(pool: &Pool, node: &str) -> Result<(), StoreError> {
 
 #[cfg(test)]
 mod tests {
-    use hapax_ledger::time::Span;
-
     use super::*;
 
     fn keepers(of: impl Fn(u16) -> Option<(&'static str, i64)>) -> Vec<Keeper> {
@@ -162,6 +168,7 @@ mod tests {
             node: "us".into(),
             lease: Span::from_secs(10),
             let_go,
+            stay: Stay::Stays,
         };
         share_out(of, &beat, Time::from_secs(100), nodes)
     }
@@ -198,5 +205,18 @@ mod tests {
         let after = share(&ours, vec![1], 1);
         assert!(!after.held.contains(&1));
         assert_eq!(after.held.len(), 63);
+    }
+
+    #[test]
+    fn a_node_that_leaves_keeps_what_it_has_and_is_given_nothing() {
+        let ours = keepers(|shard| (shard < 3).then_some(("us", 101)));
+        let beat = Beat {
+            node: "us".into(),
+            lease: Span::from_secs(10),
+            let_go: vec![2],
+            stay: Stay::Leaves,
+        };
+        let after = share_out(&ours, &beat, Time::from_secs(100), 2);
+        assert_eq!((after.held, after.let_go), (vec![0, 1], vec![2]));
     }
 }

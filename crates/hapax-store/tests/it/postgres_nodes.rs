@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hapax_ledger::time::Span;
 use hapax_store::conformance::sample::{Dial, Subject, all, at};
-use hapax_store::nouns::{Beat, Beaten, lane_shard};
+use hapax_store::nouns::{Beat, Beaten, Stay, lane_shard};
 use hapax_store::postgres::SHARDS;
 use tokio::time::timeout;
 
@@ -18,13 +18,18 @@ const LEASE: Span = Span::from_secs(10);
 /// Nothing here takes so long unless it is broken.
 const TOO_LONG: Duration = Duration::from_secs(30);
 
-async fn beat_letting_go(store: &Subject, node: &str, let_go: Vec<u16>) -> Beaten {
+async fn beat_as(store: &Subject, node: &str, stay: Stay, let_go: Vec<u16>) -> Beaten {
     let beat = Beat {
         node: node.into(),
         lease: LEASE,
         let_go,
+        stay,
     };
     store.beat(beat).await.expect("the store hears the beat")
+}
+
+async fn beat_letting_go(store: &Subject, node: &str, let_go: Vec<u16>) -> Beaten {
+    beat_as(store, node, Stay::Stays, let_go).await
 }
 
 async fn beat(store: &Subject, node: &str) -> Beaten {
@@ -80,6 +85,35 @@ fn shards_are_evened_out_as_nodes_come_and_go() {
         store.leave("first").await.expect("the store lets it go");
         let third = beat(&store, "third").await;
         assert_eq!((third.nodes, third.held.len()), (1, 64));
+    });
+}
+
+/// A node that stops hands its shards over one by one, and keeps those of which it still has something under way.
+#[test]
+fn a_node_that_leaves_gives_its_shards_away_as_they_become_idle() {
+    with_database(|database| async move {
+        let dial = Dial::default();
+        let store = open_with(&database, &dial).await;
+        let all: Vec<u16> = (0..SHARDS).collect();
+        assert_eq!(beat(&store, "old").await.held, all);
+        assert!(beat(&store, "new").await.held.is_empty());
+        let old = beat_as(&store, "old", Stay::Leaves, all[1..].to_vec()).await;
+        assert_eq!(old.held, [0]);
+        let new = beat(&store, "new").await;
+        assert_eq!((new.nodes, new.held), (1, all[1..].to_vec()));
+        // What it keeps stays its own, beat by beat.
+        dial.set(at(0) + LEASE - Span::from_micros(1));
+        assert_eq!(beat_as(&store, "old", Stay::Leaves, vec![]).await.held, [0]);
+        assert_eq!(beat(&store, "new").await.held, all[1..]);
+        dial.set(at(0) + LEASE);
+        assert_eq!(beat(&store, "new").await.held, all[1..]);
+        assert!(
+            beat_as(&store, "old", Stay::Leaves, vec![0])
+                .await
+                .held
+                .is_empty()
+        );
+        assert_eq!(beat(&store, "new").await.held, all);
     });
 }
 

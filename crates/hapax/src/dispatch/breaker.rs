@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use hapax_ledger::outcome::{Evidence, Outcome, classify};
+use hapax_ledger::outcome::{Evidence, Lost, Outcome, classify};
 
 /// Failures in a row that open it. More than a target's restart costs at ordinary concurrency.
 const FAILURES_MAX: u32 = 10;
@@ -65,6 +65,13 @@ impl Breaker {
     /// An attempt came back with this. `spread`, of 0 to 1, says where in the second half of a pause the next trial falls: targets
     /// that went down together would otherwise be tried together for ever.
     pub fn note(&mut self, outcome: Outcome, now: Instant, spread: f64) {
+        let ours = Outcome::Lost {
+            why: Lost::LostLease,
+        };
+        if outcome == ours {
+            // We ended it, since the store did not hear us in time. That says nothing about the target.
+            return;
+        }
         match classify(outcome) {
             Evidence::Applied | Evidence::Refused { .. } => {
                 *self = Breaker {
@@ -100,8 +107,6 @@ impl Breaker {
 
 #[cfg(test)]
 mod tests {
-    use hapax_ledger::outcome::Lost;
-
     use super::*;
 
     const SILENT: Outcome = Outcome::Lost { why: Lost::Timeout };
@@ -153,6 +158,19 @@ mod tests {
             breaker.note(answered(422), start, 1.0);
         }
         assert!(breaker.is_closed());
+    }
+
+    #[test]
+    fn a_lease_that_we_lost_says_nothing_about_the_target() {
+        let start = crate::clock::tick();
+        let lost = Outcome::Lost {
+            why: Lost::LostLease,
+        };
+        let mut breaker = Breaker::default();
+        for _ in 0..100 {
+            breaker.note(lost, start, 1.0);
+        }
+        assert_eq!((breaker.failures(), breaker.is_closed()), (0, true));
     }
 
     #[test]

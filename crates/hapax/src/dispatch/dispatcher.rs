@@ -3,6 +3,7 @@
 //! Three ways lead to an attempt. An effect is *born claimed* in the accept commit and goes out from memory; it is claimed from the
 //! store when its time has come; or it is rescued from a worker that was lost. From the claim on they are the same.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,7 +22,7 @@ use super::directory::{Directory, Found};
 use super::drift::Drift;
 use super::lane::{Caps, ShownLane};
 use super::lanes::{Lanes, Standing};
-use super::probe::Probes;
+use super::probes::Probes;
 use super::sender::Sender;
 use super::shards::{Hold, Shards};
 use super::target::Targets;
@@ -85,6 +86,10 @@ pub(super) struct Shared {
     pub(super) shards: Mutex<Shards>,
     pub(super) probes: Mutex<Probes>,
     pub(super) drift: Drift,
+    /// Shards that this node began to look after and has not looked at yet.
+    pub(super) gained: Mutex<BTreeSet<u16>>,
+    /// Changes with every beat that was answered.
+    pub(super) beaten: watch::Sender<()>,
     /// Something may have become possible: look at the lanes.
     pub(super) work: Notify,
     /// The server is stopping: nothing more is claimed.
@@ -92,8 +97,6 @@ pub(super) struct Shared {
     /// Something may be due in lanes that have not heard of it: the targets have changed, or we could not rely on our shards, or a
     /// commit did not say what became of it.
     pub(super) look_anew: AtomicBool,
-    /// Something may be uncertain that no probe is asked about: the targets have changed, or a commit did not say what became of it.
-    pub(super) ask_anew: AtomicBool,
     /// Probes may have become due earlier.
     pub(super) probing: Notify,
     /// Places for starts.
@@ -122,10 +125,11 @@ impl Dispatcher {
             shards: Mutex::new(Shards::default()),
             probes: Mutex::new(Probes::default()),
             drift: Drift::new(clock::now(), clock::tick()),
+            gained: Mutex::default(),
+            beaten: watch::Sender::new(()),
             work: Notify::new(),
             closing: AtomicBool::new(false),
             look_anew: AtomicBool::new(false),
-            ask_anew: AtomicBool::new(false),
             probing: Notify::new(),
             starts: Semaphore::new(STARTS_MAX),
             live: AtomicUsize::new(0),
@@ -220,10 +224,12 @@ impl Dispatcher {
     /// Carries effects out until told to stop, then lets what is under way end.
     pub async fn run(self, mut stopping: watch::Receiver<bool>) {
         let mut loops = JoinSet::new();
+        loops.spawn(self.shared.clone().beats());
         loops.spawn(self.shared.clone().look_after_shards());
         loops.spawn(self.shared.clone().look_after_lanes());
         loops.spawn(self.shared.clone().listen());
         loops.spawn(self.shared.clone().keep_waiting());
+        loops.spawn(self.shared.clone().find_uncertain());
         loops.spawn(self.shared.clone().probe());
         loops.spawn(self.shared.clone().count());
         // An error means that whoever could tell us to stop is gone.
@@ -319,10 +325,15 @@ impl Shared {
     async fn drain(self: Arc<Self>) {
         self.closing.store(true, Ordering::Relaxed);
         lock(&self.lanes).look_at_all(clock::tick());
-        if tokio::time::timeout(DRAIN_WAIT, self.empty())
-            .await
-            .is_err()
-        {
+        // The first looks first: where nothing is in memory, nothing is said any more but that this node has left.
+        let emptied = async {
+            tokio::select! {
+                biased;
+                () = self.empty() => {}
+                () = self.give_shards_away() => {}
+            }
+        };
+        if tokio::time::timeout(DRAIN_WAIT, emptied).await.is_err() {
             let left = self.live.load(Ordering::Relaxed);
             tracing::warn!(
                 left,
@@ -363,7 +374,8 @@ impl Shared {
     /// Something may be due or uncertain that we have not heard of: the next round asks the store.
     pub(super) fn look_at_store(&self) {
         self.look_anew.store(true, Ordering::Relaxed);
-        self.ask_anew.store(true, Ordering::Relaxed);
+        let held = lock(&self.shards).all();
+        self.find_uncertain_in(&held);
     }
 
     /// A commit whose outcome is unknown may have moved something, and what it set free was not told to anybody.

@@ -1,5 +1,6 @@
-//! The loops that keep a node in the picture: beats, rescues, looks at shards that are new to it, hints from other nodes.
+//! The loops that keep a node in the picture: rescues, looks at shards that are new to it, hints from other nodes.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -8,112 +9,62 @@ use hapax_ledger::effect::EffectState;
 use hapax_ledger::id::EffectId;
 use hapax_ledger::lease::Fence;
 use hapax_store::StoreError;
-use hapax_store::nouns::{
-    Beat, Effect, EffectFilter, LANES_PER_LOOK_MAX, Move, Moved, PAGE_MAX, Page, PageFrom,
-    lane_shard,
-};
+use hapax_store::nouns::{Effect, LANES_PER_LOOK_MAX, Move, Moved};
 use tokio::task::JoinSet;
 
 use super::dispatcher::{Shared, lock};
 use super::log::{Origin, of_effect};
 use crate::clock;
 
-/// How often a node says that it is there, and looks for claims whose worker is lost: an effect is claimed again within its lease
-/// and this.
-const BEAT_EVERY: Duration = Duration::from_secs(1);
 /// How often effects are counted for the metrics.
 const COUNT_EVERY: Duration = Duration::from_secs(10);
-/// Pages of uncertain effects that are read when a shard is new to this node. More than this is no longer for probes.
-const UNCERTAIN_PAGES_MAX: u32 = 40;
 /// Claims that are extended at a time.
 const EXTENDED_AT_A_TIME: usize = 256;
 /// Effects that are read at a time for lines about them: their events' bodies come along.
 const TOLD_AT_A_TIME: usize = 32;
 
 impl Shared {
-    /// Says that this node is there, and does what that brings with it.
+    /// Looks after the shards that this node holds, in rounds: each after a beat, so that it is known which they are. Beats do not wait
+    /// for a round.
     pub(super) async fn look_after_shards(self: Arc<Self>) {
-        let mut unlooked: Vec<u16> = Vec::new();
+        let mut beaten = self.beaten.subscribe();
+        // The first beat may have been answered by now.
+        beaten.mark_changed();
         let mut looked = clock::tick();
-        loop {
+        // An error means that whoever beats is gone.
+        while beaten.changed().await.is_ok() {
             // Whatever was not heard of, for whatever reason, waits no longer than a claim whose worker is lost.
             if clock::since(looked) >= self.lease_length() {
                 looked = clock::tick();
                 self.look_at_store();
             }
-            match self.beat().await {
-                Ok(gained) => {
-                    unlooked.extend(gained);
-                    if let Err(error) = self.round(&mut unlooked).await {
-                        tracing::warn!(%error, "the store could not be looked at; trying again");
-                    }
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "the store does not hear this node; nothing new is claimed once its lease ends");
-                }
+            let gained = std::mem::take(&mut *lock(&self.gained));
+            if let Err(error) = self.round(&gained).await {
+                tracing::warn!(%error, "the store could not be looked at; trying again");
+                lock(&self.gained).extend(gained);
             }
-            tokio::time::sleep(BEAT_EVERY).await;
         }
     }
 
-    /// One beat. Gives the shards that are new to this node.
-    pub(super) async fn beat(&self) -> Result<Vec<u16>, StoreError> {
-        let let_go = {
-            let lanes = lock(&self.lanes);
-            lock(&self.shards).to_let_go(|shard| lanes.shard_is_idle(shard))
-        };
-        let sent = clock::tick();
-        let beat = Beat {
-            node: self.node.clone(),
-            lease: self.lease,
-            let_go,
-        };
-        let beaten = self.store.beat(beat).await?;
-        self.drift.correct(beaten.now, sent);
-        let until = sent + self.lease_length();
-        let gained = lock(&self.shards).beaten(beaten, self.store.shards(), until);
-        Ok(gained)
-    }
-
-    /// How long claims and shards are held.
-    pub(super) fn lease_length(&self) -> Duration {
-        Duration::from_micros(self.lease.micros().unsigned_abs())
-    }
-
-    /// What a beat brings with it. Shards stay in `unlooked` until they have been looked at.
-    async fn round(&self, unlooked: &mut Vec<u16>) -> Result<(), StoreError> {
+    /// One round. `gained` are shards that have not been looked at yet.
+    async fn round(&self, gained: &BTreeSet<u16>) -> Result<(), StoreError> {
         let (held, company) = {
             let shards = lock(&self.shards);
             (shards.all(), shards.has_company())
         };
         self.rescue(&held).await?;
         // Hints between nodes may get lost; alone, this node hears of nearly everything itself.
-        let anew = self.look_anew.swap(false, Ordering::Relaxed) || company;
-        let looked = match anew {
-            true => self.look_at(&held).await,
-            false => Ok(()),
-        };
-        looked.inspect_err(|_| self.look_anew.store(true, Ordering::Relaxed))?;
-        unlooked.retain(|shard| held.contains(shard));
-        if !unlooked.is_empty() {
-            for shard in unlooked.iter() {
-                self.look(*shard).await?;
-            }
-            self.find_uncertain(unlooked).await?;
-            unlooked.clear();
+        let all = self.look_anew.swap(false, Ordering::Relaxed) || company;
+        if all {
+            let refreshed = self.directory.refresh().await;
+            refreshed.inspect_err(|_| self.look_anew.store(true, Ordering::Relaxed))?;
         }
-        if self.ask_anew.swap(false, Ordering::Relaxed) {
-            let found = self.find_uncertain(&held).await;
-            found.inspect_err(|_| self.ask_anew.store(true, Ordering::Relaxed))?;
-        }
-        Ok(())
-    }
-
-    /// What endpoints are there, and which lanes of these shards have something to do?
-    async fn look_at(&self, shards: &[u16]) -> Result<(), StoreError> {
-        self.directory.refresh().await?;
-        for shard in shards {
-            self.look(*shard).await?;
+        // What is new comes first.
+        let (new, known): (Vec<u16>, Vec<u16>) =
+            held.into_iter().partition(|shard| gained.contains(shard));
+        for shard in new.into_iter().chain(known.into_iter().filter(|_| all)) {
+            let looked = self.look(shard).await;
+            looked.inspect_err(|_| self.look_anew.store(true, Ordering::Relaxed))?;
         }
         Ok(())
     }
@@ -208,35 +159,6 @@ impl Shared {
                 return Ok(());
             }
         }
-    }
-
-    /// Finds effects of these shards that wait for a probe.
-    async fn find_uncertain(&self, shards: &[u16]) -> Result<(), StoreError> {
-        if !self.targets.load().have_probes() {
-            return Ok(());
-        }
-        let filter = EffectFilter {
-            state: Some(EffectState::Uncertain),
-            ..EffectFilter::default()
-        };
-        let mut from: PageFrom<EffectId> = PageFrom::Newest;
-        for _ in 0..UNCERTAIN_PAGES_MAX {
-            let page = Page {
-                limit: PAGE_MAX,
-                from,
-            };
-            let listed = self.store.effects(filter.clone(), page).await?;
-            for effect in &listed.rows {
-                if shards.contains(&lane_shard(&effect.lane, self.store.shards())) {
-                    self.ask_probe(effect);
-                }
-            }
-            match listed.next {
-                Some(next) => from = PageFrom::OlderThan(next),
-                None => break,
-            }
-        }
-        Ok(())
     }
 
     /// Hears from other nodes that there is something to do.

@@ -210,11 +210,11 @@ impl Lanes {
         });
     }
 
-    /// Is anything of this shard in memory?
-    pub fn shard_is_idle(&self, shard: u16) -> bool {
-        self.lanes
-            .iter()
-            .all(|(name, lane)| lane_shard(name, self.shards) != shard || lane.is_idle())
+    /// Shards of which something is in memory.
+    pub fn busy_shards(&self) -> BTreeSet<u16> {
+        let busy = self.lanes.iter().filter(|(_, lane)| !lane.is_idle());
+        busy.map(|(name, _)| lane_shard(name, self.shards))
+            .collect()
     }
 
     /// What is known of a lane; `None` if there is nothing to remember: all is well, and nothing waits.

@@ -1,7 +1,8 @@
 //! Carrying effects out. The sender is the only code of the server that opens outbound connections.
 //!
 //! From the outside in:
-//! - [`dispatcher`]: what the doors tell it, and its loops: `keeping` (this node among others), `claim` (lanes), `probe`
+//! - [`dispatcher`]: what the doors tell it, and its loops: `beats` and `keeping` (this node among others), `claim` (lanes), `probe`
+//! - `probes`: what waits for its probe, and how much is asked about at a time
 //! - [`accept`]: effects that are born claimed in the accept commit and go out from memory
 //! - `attempt`: one attempt from claim to settlement; `settled` says what came of it; `skip`: claims that are not carried out
 //! - [`lanes`], [`lane`], `lines`, [`breaker`], [`rate`], [`shards`]: who may send and claim how much, decided without a clock or I/O of their own
@@ -19,6 +20,7 @@ pub mod accept;
 pub mod answer;
 pub mod ask;
 mod attempt;
+mod beats;
 pub mod breaker;
 mod claim;
 pub mod connect;
@@ -36,6 +38,7 @@ pub mod lanes;
 mod lines;
 mod log;
 mod probe;
+mod probes;
 pub mod rate;
 mod redact;
 pub mod request;

@@ -3,88 +3,30 @@
 //! A "yes" counts at once. A "no" counts only when nothing can be on its way any more (D4), which the store decides; until then the
 //! question is asked again.
 
-use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hapax_ledger::effect::EffectState;
-use hapax_ledger::id::{EffectId, EventId};
+use hapax_ledger::id::EffectId;
 use hapax_ledger::retry::{Next, Schedule};
 use hapax_ledger::time::Span;
 use hapax_ledger::transition::{Did, Rejected, Resolution, Resolver};
 use hapax_store::StoreError;
-use hapax_store::nouns::{Effect, Moved};
+use hapax_store::nouns::{Effect, EffectFilter, Moved, PAGE_MAX, Page, PageFrom};
+use tokio::task::JoinSet;
 
 use super::ask::{self, ProbeAnswer};
 use super::dispatcher::{Shared, lock};
-use super::log::{Origin, Subject, of_effect};
+use super::log::{Origin, of_effect};
+use super::probes::{Put, Question};
+use super::shards::Hold;
 use super::target::Target;
 use crate::{clock, entropy};
 
-/// Effects that wait for their probe in memory. Beyond this, a person has more to decide than probes.
-const PROBES_MAX: usize = 10_000;
-/// Probes under way at a time: they are few, and their targets are the operator's own.
-const AT_A_TIME: usize = 8;
 /// How long one may take.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Effects that wait for a probe. One that is being asked about stays known, so that nobody asks twice at a time.
-#[derive(Default)]
-pub(super) struct Probes {
-    due: BTreeMap<(Instant, EffectId), Question>,
-    known: HashSet<EffectId>,
-}
-
-#[derive(Clone)]
-struct Question {
-    event: EventId,
-    name: Arc<str>,
-    key: String,
-    lane: Arc<str>,
-    asked: u32,
-}
-
-impl Question {
-    fn subject(&self, effect: EffectId) -> Subject<'_> {
-        Subject {
-            effect,
-            event: self.event,
-            name: &self.name,
-            key: &self.key,
-        }
-    }
-}
-
-impl Probes {
-    fn put(&mut self, at: Instant, effect: EffectId, question: Question) {
-        if self.known.len() < PROBES_MAX && self.known.insert(effect) {
-            self.due.insert((at, effect), question);
-        }
-    }
-
-    fn take_due(&mut self, now: Instant) -> Vec<(EffectId, Question)> {
-        let mut taken = Vec::new();
-        while taken.len() < AT_A_TIME {
-            match self.due.first_key_value() {
-                Some(((at, _), _)) if *at <= now => {}
-                Some(_) | None => break,
-            }
-            if let Some(((_, effect), question)) = self.due.pop_first() {
-                taken.push((effect, question));
-            }
-        }
-        taken
-    }
-
-    /// It has been asked about.
-    fn forget(&mut self, effect: EffectId) {
-        self.known.remove(&effect);
-    }
-
-    fn next(&self) -> Option<Instant> {
-        self.due.first_key_value().map(|((at, _), _)| *at)
-    }
-}
+/// Pages that are read at a time to find what is uncertain in a lane. A page may be nearly empty where others have much that is uncertain.
+const PAGES_PER_READ_MAX: u32 = 40;
 
 /// When to ask: at once, when a "no" begins to count, and then ever more rarely; in the end once a day.
 fn schedule() -> Schedule {
@@ -98,55 +40,130 @@ impl Shared {
         let targets = self.targets.load();
         // By its lane, which is its target's name: what the user's own code carries out is in a lane of its own, and nobody's probe
         // speaks for it.
-        let has_probe = targets
-            .get(&effect.lane)
-            .and_then(|target| target.effect())
-            .is_some_and(|effect| effect.probe.is_some());
-        if has_probe {
-            let question = Question {
-                event: effect.event,
-                name: effect.name.clone(),
-                key: effect.key.clone(),
-                lane: effect.lane.clone(),
-                asked: 0,
-            };
-            lock(&self.probes).put(clock::tick(), effect.id, question);
-            self.probing.notify_one();
+        let target = targets.get(&effect.lane);
+        if target.is_some_and(|target| has_probe(target)) {
+            self.put_question(effect);
         }
     }
 
-    /// Asks whenever it is time.
-    pub(super) async fn probe(self: Arc<Self>) {
-        loop {
-            let earlier = self.probing.notified();
-            let next = lock(&self.probes).next();
-            match next {
-                None => earlier.await,
-                Some(at) if at > clock::tick() => {
-                    let at = tokio::time::Instant::from_std(at);
-                    // Either way there is something to look at.
-                    let _ = tokio::time::timeout_at(at, earlier).await;
+    fn put_question(&self, effect: &Effect) -> Put {
+        let question = Question {
+            event: effect.event,
+            name: effect.name.clone(),
+            key: effect.key.clone(),
+            lane: effect.lane.clone(),
+            asked: 0,
+        };
+        let put = lock(&self.probes).put(clock::tick(), effect.id, question);
+        if put == Put::Overflows {
+            let lane = &*effect.lane;
+            tracing::warn!(
+                lane,
+                "more is uncertain than can wait for the probe; the rest is asked about later"
+            );
+        }
+        self.probing.notify_one();
+        put
+    }
+
+    /// What is uncertain in these shards is to be found.
+    pub(super) fn find_uncertain_in(&self, shards: &[u16]) {
+        let targets = self.targets.load();
+        let probed = targets.iter().filter(|(_, target)| has_probe(target));
+        let ours = probed.filter(|(_, target)| shards.contains(&target.shard));
+        lock(&self.probes).read_later(ours.map(|(lane, _)| lane.clone()));
+    }
+
+    /// Finds effects that wait for a probe and are not known yet, lane by lane.
+    pub(super) async fn find_uncertain(self: Arc<Self>) {
+        let mut beaten = self.beaten.subscribe();
+        beaten.mark_changed();
+        // An error means that whoever beats is gone.
+        while beaten.changed().await.is_ok() {
+            let lanes = lock(&self.probes).to_read();
+            for lane in lanes {
+                if let Err(error) = self.read_uncertain(&lane).await {
+                    tracing::warn!(%error, "what is uncertain could not be looked for; trying again");
+                    lock(&self.probes).read_later([lane]);
                 }
-                Some(_) => self.probe_due().await,
             }
         }
     }
 
-    /// Asks for what is due, some at a time.
-    pub(super) async fn probe_due(self: &Arc<Self>) {
-        let due = lock(&self.probes).take_due(clock::tick());
-        let mut asking = tokio::task::JoinSet::new();
-        for (effect, question) in due {
-            let shared = self.clone();
-            asking.spawn(async move {
-                let again = shared.probe_one(effect, &question).await;
-                lock(&shared.probes).forget(effect);
-                if again == Asked::Again {
-                    shared.ask_again(effect, question);
+    async fn read_uncertain(&self, lane: &Arc<str>) -> Result<(), StoreError> {
+        let target = self.targets.load().get(lane).cloned();
+        let Some(target) = target.filter(|target| has_probe(target)) else {
+            return Ok(());
+        };
+        let filter = EffectFilter {
+            state: Some(EffectState::Uncertain),
+            lane: Some(lane.to_string()),
+            ..EffectFilter::default()
+        };
+        let mut from: PageFrom<EffectId> = PageFrom::Newest;
+        for _ in 0..PAGES_PER_READ_MAX {
+            if lock(&self.shards).hold(target.shard, clock::tick()) == Hold::NotOurs {
+                return Ok(());
+            }
+            let page = Page {
+                limit: PAGE_MAX,
+                from,
+            };
+            let listed = self.store.effects(filter.clone(), page).await?;
+            for effect in &listed.rows {
+                match self.put_question(effect) {
+                    Put::Kept | Put::Known => {}
+                    Put::Overflows | Put::Full => return Ok(()),
                 }
-            });
+            }
+            match listed.next {
+                Some(next) => from = PageFrom::OlderThan(next),
+                None => return Ok(()),
+            }
         }
-        while asking.join_next().await.is_some() {}
+        let lane = &**lane;
+        tracing::warn!(
+            lane,
+            "so much is uncertain that not all of it was looked at for its probe"
+        );
+        Ok(())
+    }
+
+    /// Asks whenever it is time.
+    pub(super) async fn probe(self: Arc<Self>) {
+        let mut asking = JoinSet::new();
+        loop {
+            let earlier = self.probing.notified();
+            let (due, next) = {
+                let mut probes = lock(&self.probes);
+                (probes.take_due(clock::tick()), probes.next())
+            };
+            for (effect, question) in due {
+                asking.spawn(self.clone().ask_one(effect, question));
+            }
+            while asking.try_join_next().is_some() {}
+            match next {
+                None => earlier.await,
+                Some(at) => {
+                    let at = tokio::time::Instant::from_std(at);
+                    // Either way there is something to look at.
+                    let _ = tokio::time::timeout_at(at, earlier).await;
+                }
+            }
+        }
+    }
+
+    /// Asks about one that is due.
+    async fn ask_one(self: Arc<Self>, effect: EffectId, question: Question) {
+        let mut place = Place {
+            shared: self.clone(),
+            effect,
+            lane: question.lane.clone(),
+            again: None,
+        };
+        if self.probe_one(effect, &question).await == Asked::Again {
+            place.again = again(question);
+        }
     }
 
     async fn probe_one(&self, effect: EffectId, question: &Question) -> Asked {
@@ -232,14 +249,44 @@ impl Shared {
             | Moved::Review(_) => Ok(Asked::Enough),
         }
     }
+}
 
-    fn ask_again(&self, effect: EffectId, mut question: Question) {
-        let schedule = schedule();
-        question.asked = (question.asked + 1).min(schedule.attempts_max() - 1);
-        if let Next::At(wait) = schedule.next(question.asked, None, entropy::jitter().abs()) {
+fn has_probe(target: &Target) -> bool {
+    let effect = target.effect();
+    effect.is_some_and(|effect| effect.probe.is_some())
+}
+
+/// When to ask again, if at all.
+fn again(mut question: Question) -> Option<(Instant, Question)> {
+    let schedule = schedule();
+    question.asked = (question.asked + 1).min(schedule.attempts_max() - 1);
+    match schedule.next(question.asked, None, entropy::jitter().abs()) {
+        Next::At(wait) => {
             let wait = Duration::from_micros(wait.micros().unsigned_abs());
-            lock(&self.probes).put(clock::tick() + wait, effect, question);
+            Some((clock::tick() + wait, question))
         }
+        Next::Exhausted => None,
+    }
+}
+
+/// A place among the probes under way; dropped, it is free for the next, and the question waits for its next time.
+struct Place {
+    shared: Arc<Shared>,
+    effect: EffectId,
+    lane: Arc<str>,
+    again: Option<(Instant, Question)>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut probes = lock(&self.shared.probes);
+        probes.asked(self.effect, &self.lane);
+        if let Some((at, question)) = self.again.take() {
+            // Without a place it is found later.
+            probes.put(at, self.effect, question);
+        }
+        drop(probes);
+        self.shared.probing.notify_one();
     }
 }
 

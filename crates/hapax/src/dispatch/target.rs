@@ -154,10 +154,9 @@ impl Targets {
         }
     }
 
-    /// Can any of them say whether an effect was applied?
-    pub fn have_probes(&self) -> bool {
-        let mut effects = self.by_name.values().filter_map(|target| target.effect());
-        effects.any(|effect| effect.probe.is_some())
+    /// All of them, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<Target>)> {
+        self.by_name.iter()
     }
 
     /// The target of an effect.

@@ -277,9 +277,10 @@ fn what_is_not_ours_is_given_back() {
     let mut lanes = Lanes::new(1);
     assert!(lanes.promise(&lane, caps(1), now));
     lanes.fill(&lane, job(&lane, now), now);
+    assert_eq!(lanes.busy_shards(), [0].into());
     let todo = lanes.todo(now, |_| Standing::NotOurs);
     assert_eq!((todo.start.len(), todo.stranded.len()), (0, 1));
-    assert!(lanes.shard_is_idle(0));
+    assert!(lanes.busy_shards().is_empty());
     assert_eq!(lanes.next_look(now), None);
 }
 
