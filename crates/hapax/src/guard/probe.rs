@@ -45,8 +45,12 @@ pub(super) struct Prober {
     guards: Arc<Guards>,
     served: Arc<Served>,
     sender: Arc<Sender>,
-    asked: HashMap<KeyId, Asked>,
+    asked: Memory,
 }
+
+/// Runs whose outcome is unknown.
+#[derive(Default)]
+struct Memory(HashMap<KeyId, Asked>);
 
 /// What is remembered of a run whose outcome is unknown.
 #[derive(Clone, Copy)]
@@ -69,6 +73,26 @@ impl Asked {
     }
 }
 
+impl Memory {
+    /// Remembers these runs and no others; gives those that it is time to ask about.
+    fn due(&mut self, unknown: Vec<KeyRecord>, now: Instant) -> Vec<KeyRecord> {
+        let before = std::mem::take(&mut self.0);
+        let mut due = Vec::new();
+        for record in unknown {
+            let known = before.get(&record.id).copied();
+            let asked = known
+                .filter(|asked| asked.fence == record.fence)
+                .unwrap_or(Asked::new(record.fence, now));
+            self.0.insert(record.id, asked);
+            if asked.next <= now {
+                due.push((asked.next, record));
+            }
+        }
+        due.sort_by_key(|(next, record)| (*next, record.id));
+        due.into_iter().map(|(_, record)| record).collect()
+    }
+}
+
 impl Prober {
     /// Nothing asked yet.
     pub(super) fn new(guards: Arc<Guards>, served: Arc<Served>, sender: Arc<Sender>) -> Prober {
@@ -76,7 +100,7 @@ impl Prober {
             guards,
             served,
             sender,
-            asked: HashMap::new(),
+            asked: Memory::default(),
         }
     }
 
@@ -97,12 +121,12 @@ impl Prober {
     async fn step(&mut self, stop: &mut watch::Receiver<bool>) -> Result<(), StoreError> {
         let config = self.served.config();
         if config.probe.is_none() {
-            self.asked.clear();
+            self.asked = Memory::default();
             return Ok(());
         }
         let unknown = self.unknown(&config).await?;
         let start = clock::tick();
-        let mut due = self.due(unknown, start).into_iter();
+        let mut due = self.asked.due(unknown, start).into_iter();
         let mut asking = JoinSet::new();
         loop {
             while asking.len() < AT_A_TIME && clock::since(start) < ROUND {
@@ -145,24 +169,6 @@ impl Prober {
         }
     }
 
-    /// Remembers these runs and no others; gives those that it is time to ask about.
-    fn due(&mut self, unknown: Vec<KeyRecord>, now: Instant) -> Vec<KeyRecord> {
-        let before = std::mem::take(&mut self.asked);
-        let mut due = Vec::new();
-        for record in unknown {
-            let known = before.get(&record.id).copied();
-            let asked = known
-                .filter(|asked| asked.fence == record.fence)
-                .unwrap_or(Asked::new(record.fence, now));
-            self.asked.insert(record.id, asked);
-            if asked.next <= now {
-                due.push((asked.next, record));
-            }
-        }
-        due.sort_by_key(|(next, record)| (*next, record.id));
-        due.into_iter().map(|(_, record)| record).collect()
-    }
-
     /// The probe has answered about a run.
     async fn heard(
         &mut self,
@@ -173,7 +179,7 @@ impl Prober {
         let metrics = &self.guards.parts().metrics;
         metrics.guards.probed(&config.scope(), answer.word());
         let patience = self.settled_after(config);
-        let Some(asked) = self.asked.get_mut(&record.id) else {
+        let Some(asked) = self.asked.0.get_mut(&record.id) else {
             return Ok(());
         };
         asked.next = clock::tick() + asked.wait;
@@ -245,4 +251,69 @@ async fn answer(
         tracing::warn!(guard = &*config.name, key = %record.id, why, "a probe settles nothing");
     }
     (record, answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hapax_ledger::id::RawId;
+    use hapax_ledger::time::Time;
+
+    fn run(number: u64, fence: u64) -> KeyRecord {
+        let at = Time::from_secs(1);
+        KeyRecord {
+            id: KeyId(RawId::new(at, 0, number)),
+            guard: "charges".into(),
+            principal: "ada".into(),
+            method: "POST".into(),
+            path: "/charges".into(),
+            key: "k".to_owned(),
+            state: GuardState::Unknown,
+            runs: 1,
+            fence: Fence::from_u64(fence),
+            node: "a".into(),
+            first_at: at,
+            started_at: at,
+            ended_at: None,
+            status: None,
+            error: None,
+            expires_at: at,
+        }
+    }
+
+    /// D4: how long the outcome of one run has been unknown says nothing about the next, which may still be at work.
+    #[test]
+    fn another_run_of_a_key_is_waited_for_anew() {
+        let (mut memory, start) = (Memory::default(), clock::tick());
+        let key = run(1, 1).id;
+        let later = |seconds| start + Duration::from_secs(seconds);
+        assert_eq!(memory.due(vec![run(1, 1)], start).len(), 1);
+        memory.due(vec![run(1, 1)], later(8));
+        assert_eq!(memory.0[&key].first, start);
+        memory.due(vec![run(1, 2)], later(9));
+        assert_eq!(memory.0[&key].first, later(9));
+        // One that is not unknown any more is forgotten.
+        memory.due(vec![], later(10));
+        assert!(memory.0.is_empty());
+    }
+
+    #[test]
+    fn those_that_have_waited_longest_come_first() {
+        let (mut memory, start) = (Memory::default(), clock::tick());
+        memory.due(vec![run(1, 1), run(2, 1)], start);
+        let (first, second) = (run(1, 1).id, run(2, 1).id);
+        let wait = |memory: &mut Memory, id, seconds| {
+            let asked = memory.0.get_mut(&id).expect("it is remembered");
+            asked.next = start + Duration::from_secs(seconds);
+        };
+        wait(&mut memory, first, 7);
+        wait(&mut memory, second, 5);
+        let due = |memory: &mut Memory, seconds| -> Vec<KeyId> {
+            let unknown = vec![run(3, 1), run(2, 1), run(1, 1)];
+            let due = memory.due(unknown, start + Duration::from_secs(seconds));
+            due.into_iter().map(|record| record.id).collect()
+        };
+        assert_eq!(due(&mut memory, 6), [second, run(3, 1).id]);
+        assert_eq!(due(&mut memory, 8), [second, run(3, 1).id, first]);
+    }
 }
