@@ -134,6 +134,24 @@ mod tests {
     }
 
     #[test]
+    fn a_key_is_written_so_that_it_is_read_as_itself() {
+        let table = [
+            ("abc", "abc", r#""abc""#),
+            (r#"a"b\c"#, r#"a"b\c"#, r#""a\"b\\c""#),
+            // Bare, these would be other keys.
+            (" abc", r#"" abc""#, r#"" abc""#),
+            (r#""abc""#, r#""\"abc\"""#, r#""\"abc\"""#),
+        ];
+        for (key, bare, quoted) in table {
+            for (form, want) in [(KeyForm::Bare, bare), (KeyForm::Quoted, quoted)] {
+                let written = write_key(key, form);
+                assert_eq!(written, want, "{key}");
+                assert_eq!(parse(&written).as_deref(), Ok(key), "{key}");
+            }
+        }
+    }
+
+    #[test]
     fn malformed_keys_are_refused() {
         let long = "x".repeat(256);
         let table = [

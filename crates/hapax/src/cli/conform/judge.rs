@@ -230,7 +230,7 @@ pub(super) fn expiry(rules: Rules, first: &Said, again: &Said, now: Time) -> Che
         );
     }
     let value = [first, again]
-        .iter()
+        .into_iter()
         .find_map(|one| one.headers.get(EXPIRES));
     let Some(value) = value else {
         return Check::skipped(name, "no Idempotency-Expires");

@@ -139,8 +139,8 @@ fn a_key_is_sent_again_as_it_was_sent_before() {
             refused(&scene.charge("k1"), 502, "upstream-lost");
             answered(&scene.charge("\"k1\""), 1, false);
             answered(&scene.charge("k1"), 1, true);
-            let seen = world.seen();
-            let keys: Vec<&str> = seen.iter().map(|seen| seen.key()).collect();
+            let seen = world.seen().into_iter();
+            let keys: Vec<String> = seen.map(|seen| seen.key().to_owned()).collect();
             assert_eq!(keys, [sent, sent], "{preset}");
         }
     });

@@ -147,8 +147,10 @@ fn a_resolution_is_about_the_run_that_was_looked_at() {
             "{shown:?}"
         );
         let by_fence = |fence: &str| {
-            let args = ["--outcome", "executed", "--reason", "found it"];
-            scene.run(&[&["keys", "resolve", &id, "--if-fence", fence], &args[..]].concat())
+            let outcome = ["--outcome", "executed", "--reason", "found it"];
+            let mut args = vec!["keys", "resolve", id.as_str(), "--if-fence", fence];
+            args.extend(outcome);
+            scene.run(&args)
         };
         let late = by_fence(&first.to_string()).expect_exit(3);
         assert!(late.stderr.contains("error[H0347]"), "{late:?}");
