@@ -11,7 +11,7 @@ use crate::time::{Span, Time};
 mod key;
 mod policy;
 
-pub use key::{GuardKey, KEY_BYTES_MAX, KeyProblem, parse_key};
+pub use key::{GuardKey, KEY_BYTES_MAX, KeyForm, KeyProblem, parse_key, write_key};
 pub use policy::{
     Body, Ending, GuardPolicy, OnUnknown, Preset, Settlement, TTL_DEFAULT, TTL_MIN, TtlTooShort,
     check_ttl, settlement,
@@ -206,6 +206,8 @@ pub enum GuardStep {
     },
     /// A person or a probe found out that it was carried out.
     ResolveExecuted {
+        /// Of the run that they know about: what they know of one says nothing of the next.
+        fence: Fence,
         /// By the store's clock.
         now: Time,
         /// How long the key stays taken.
@@ -213,6 +215,8 @@ pub enum GuardStep {
     },
     /// A person or a probe found out that it was not.
     ResolveNotExecuted {
+        /// Of the run that they know about.
+        fence: Fence,
         /// By the store's clock.
         now: Time,
     },
@@ -244,9 +248,13 @@ pub fn step(record: &GuardRecord, step: &GuardStep) -> Result<GuardRecord, Guard
         until: record.lease_until,
     };
     match (record.state, *step) {
-        (_, E::Extend { fence, .. } | E::Finish { fence, .. }) if fence != record.fence => {
-            Err(GuardRejected::StaleFence)
-        }
+        (
+            _,
+            E::Extend { fence, .. }
+            | E::Finish { fence, .. }
+            | E::ResolveExecuted { fence, .. }
+            | E::ResolveNotExecuted { fence, .. },
+        ) if fence != record.fence => Err(GuardRejected::StaleFence),
         (S::Running, E::Extend { now, .. }) if lease.expired(now) => Err(GuardRejected::LeaseOver),
         (S::Running, E::Extend { until, .. }) => Ok(GuardRecord {
             lease_until: until.max(record.lease_until),
@@ -272,18 +280,18 @@ pub fn step(record: &GuardRecord, step: &GuardStep) -> Result<GuardRecord, Guard
             ..*record
         }),
         // Somebody may know before the sweep has come by.
-        (S::Running, E::ResolveExecuted { now, .. } | E::ResolveNotExecuted { now })
+        (S::Running, E::ResolveExecuted { now, .. } | E::ResolveNotExecuted { now, .. })
             if now < record.lost_at() =>
         {
             Err(GuardRejected::InProgress)
         }
-        (S::Running | S::Unknown, E::ResolveExecuted { now, ttl }) => Ok(GuardRecord {
+        (S::Running | S::Unknown, E::ResolveExecuted { now, ttl, .. }) => Ok(GuardRecord {
             state: S::NotKept,
             expires_at: now + ttl,
             ..*record
         }),
         // It is shown for a while, as other keys are that came to nothing.
-        (S::Running | S::Unknown, E::ResolveNotExecuted { now }) => Ok(GuardRecord {
+        (S::Running | S::Unknown, E::ResolveNotExecuted { now, .. }) => Ok(GuardRecord {
             state: S::Released,
             expires_at: record.expires_at.max(now),
             ..*record

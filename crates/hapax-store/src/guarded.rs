@@ -181,13 +181,14 @@ impl Guarded {
     /// Somebody found out what became of it.
     pub(crate) fn resolve(
         &mut self,
+        fence: Fence,
         resolution: KeyResolution,
         at: Time,
         now: Time,
     ) -> Result<(), GuardRejected> {
         let resolved = match resolution {
-            KeyResolution::Executed { ttl } => GuardStep::ResolveExecuted { now, ttl },
-            KeyResolution::NotExecuted => GuardStep::ResolveNotExecuted { now },
+            KeyResolution::Executed { ttl } => GuardStep::ResolveExecuted { fence, now, ttl },
+            KeyResolution::NotExecuted => GuardStep::ResolveNotExecuted { fence, now },
         };
         self.record = step(&self.record, &resolved)?;
         self.shown.ended_at = Some(at);

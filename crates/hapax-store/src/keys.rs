@@ -46,11 +46,12 @@ pub trait Keys: Send + Sync + 'static {
         page: Page<KeyId>,
     ) -> Result<Listed<KeyRecord, KeyId>, StoreError>;
 
-    /// Settles a key whose outcome is unknown, if it is. Audited as `key.resolve`, about its id. `by` a person; or a probe, whose name
-    /// is the actor.
+    /// Settles a key whose outcome is unknown, if it is and the run that this fence names is still its latest: what is known of one run
+    /// says nothing of the next (E4). Audited as `key.resolve`, about its id. `by` a person; or a probe, whose name is the actor.
     async fn resolve_key(
         &self,
         id: KeyId,
+        fence: Fence,
         resolution: KeyResolution,
         by: Authority,
         answer: String,

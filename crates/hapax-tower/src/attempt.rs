@@ -1,8 +1,10 @@
 //! What the store says to a key, and what the caller hears.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
+use hapax_ledger::key::KeyHash;
 use hapax_ledger::time::{Span, Time};
 use hapax_store::nouns::{KeyClaim, KeyClaimed};
 use http::header::{HeaderValue, LOCATION};
@@ -19,10 +21,14 @@ use crate::problem::{
 };
 use crate::run::{Right, run};
 use crate::running::Task;
+use crate::settle::{Ended, settle};
 use crate::stored::Stored;
 
 /// When the store is down, it is asked again after so many seconds.
 pub(crate) const STORE_RETRY_AFTER_S: i64 = 2;
+
+/// How often a lease is extended before its run begins. A store that answers so slowly more often would keep no lease alive.
+const EXTENSIONS_MAX: usize = 3;
 
 /// A request that has arrived whole.
 pub(crate) struct Call {
@@ -64,11 +70,21 @@ where
     R: ByteBody,
 {
     call.claim.at = clock::now();
+    let asked = clock::tick();
     let (verdict, response) = match shared.keys.claim_key(call.claim.clone()).await {
         Ok(KeyClaimed::Run { id, fence, again }) => {
-            shared.tell(Verdict::Run);
             let right = Right { id, fence, again };
-            return Attempt::Answer(run(&shared, service, call, right).await);
+            match may_begin(&shared, right, asked).await {
+                May::Begin => {
+                    shared.tell(Verdict::Run);
+                    return Attempt::Answer(run(&shared, service, call, right).await);
+                }
+                May::Not => {
+                    give_back(&shared, call.claim.key_hash, right).await;
+                    let problem = STORE_UNAVAILABLE.retry_after(STORE_RETRY_AFTER_S);
+                    (Verdict::StoreDown, said(&problem))
+                }
+            }
         }
         Ok(KeyClaimed::InProgress { remaining, .. }) => {
             return Attempt::Busy(Box::new(Busy {
@@ -101,6 +117,50 @@ where
     };
     shared.tell(verdict);
     Attempt::Answer(response)
+}
+
+/// May a run begin whose claim was asked for then?
+enum May {
+    Begin,
+    Not,
+}
+
+/// A lease begins when the store grants it, which may be long before we hear of it: the store was slow, or this process stood still. What
+/// has little of it left is extended first; and what is not ours any more, or may not be, does not begin (C4).
+async fn may_begin(shared: &Shared, right: Right, mut asked: Instant) -> May {
+    let lease = shared.guard.lease;
+    let guard = &shared.guard.name;
+    for _ in 0..EXTENSIONS_MAX {
+        if clock::since(asked) <= clock::duration(lease) / 2 {
+            return May::Begin;
+        }
+        asked = clock::tick();
+        match shared.keys.extend_key(right.id, right.fence, lease).await {
+            Ok(Ok(())) => {}
+            Ok(Err(rejected)) => {
+                tracing::warn!(%guard, key = %right.id, %rejected, "a run has lost its lease before it began");
+                return May::Not;
+            }
+            Err(error) => {
+                tracing::warn!(%guard, key = %right.id, %error, "a run does not begin: its lease could not be extended");
+                return May::Not;
+            }
+        }
+    }
+    tracing::warn!(%guard, key = %right.id, "a run does not begin: its store is slower than its lease is long");
+    May::Not
+}
+
+/// Nothing has begun under this claim, and whoever asks next may know it.
+async fn give_back(shared: &Shared, key_hash: KeyHash, right: Right) {
+    let ended = Ended {
+        settlement: right.released(),
+        status: None,
+        stored: None,
+        error: Some("it did not begin: its lease was nearly over".to_owned()),
+    };
+    // If that fails the lease ends, and then the outcome is unknown.
+    settle(shared, key_hash, right, &ended).await;
 }
 
 fn said<R>(problem: &Problem) -> Response<AnswerBody<R>> {

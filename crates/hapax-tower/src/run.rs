@@ -42,6 +42,16 @@ pub(crate) struct Right {
     pub(crate) again: bool,
 }
 
+impl Right {
+    /// What is kept of a run of which nothing happened. If the one before it may have been carried out, that is still not known.
+    pub(crate) const fn released(self) -> Settlement {
+        match self.again {
+            true => Settlement::Unknown,
+            false => Settlement::Release,
+        }
+    }
+}
+
 /// What came of the work.
 struct Done<R> {
     ended: Ended,
@@ -78,9 +88,12 @@ where
         Err(Panicked) => failed(&shared.guard, "the handler panicked".to_owned()),
     };
     let Done {
-        ended,
+        mut ended,
         mut response,
     } = done;
+    if ended.settlement == Settlement::Release {
+        ended.settlement = right.released();
+    }
     let stores = matches!(ended.settlement, Settlement::Store(_));
     match settle(shared, key_hash, right, &ended).await {
         Settled::Durable(expires_at) => {

@@ -22,6 +22,28 @@ impl fmt::Display for GuardKey {
     }
 }
 
+/// How a key is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyForm {
+    /// As it is; quoted where it would be read as another key.
+    Bare,
+    /// As a string of structured fields, which is how the IETF draft has it.
+    Quoted,
+}
+
+/// Writes a key down, always in the same way: whoever compares what they read byte by byte finds the same key.
+pub fn write_key(key: &str, form: KeyForm) -> String {
+    // Spaces around a bare key are no part of it, and a quote before it means another form.
+    let reads_as_it_is = key.trim_ascii() == key && !key.starts_with('"');
+    match form {
+        KeyForm::Bare if reads_as_it_is => key.to_owned(),
+        KeyForm::Bare | KeyForm::Quoted => {
+            let escaped = key.replace('\\', "\\\\").replace('"', "\\\"");
+            format!("\"{escaped}\"")
+        }
+    }
+}
+
 /// Why a request's key cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyProblem {
@@ -108,6 +130,24 @@ mod tests {
         ];
         for (value, key) in table {
             assert_eq!(parse(value).as_deref(), Ok(key), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_written_so_that_it_is_read_as_itself() {
+        let table = [
+            ("abc", "abc", r#""abc""#),
+            (r#"a"b\c"#, r#"a"b\c"#, r#""a\"b\\c""#),
+            // Bare, these would be other keys.
+            (" abc", r#"" abc""#, r#"" abc""#),
+            (r#""abc""#, r#""\"abc\"""#, r#""\"abc\"""#),
+        ];
+        for (key, bare, quoted) in table {
+            for (form, want) in [(KeyForm::Bare, bare), (KeyForm::Quoted, quoted)] {
+                let written = write_key(key, form);
+                assert_eq!(written, want, "{key}");
+                assert_eq!(parse(&written).as_deref(), Ok(key), "{key}");
+            }
         }
     }
 

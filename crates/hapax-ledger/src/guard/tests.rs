@@ -123,6 +123,7 @@ fn a_late_answer_counts_until_somebody_ran_again() {
 fn an_unknown_outcome_is_resolved_by_somebody_who_knows() {
     let unknown = in_state(GuardState::Unknown);
     let executed = GuardStep::ResolveExecuted {
+        fence: unknown.fence,
         now: at(1),
         ttl: TTL_DEFAULT,
     };
@@ -130,12 +131,16 @@ fn an_unknown_outcome_is_resolved_by_somebody_who_knows() {
         step(&unknown, &executed).map(|record| record.state),
         Ok(GuardState::NotKept)
     );
-    let not_executed = GuardStep::ResolveNotExecuted { now: at(1) };
+    let not_executed = GuardStep::ResolveNotExecuted {
+        fence: unknown.fence,
+        now: at(1),
+    };
     let freed = step(&unknown, &not_executed).map(|record| record.state);
     assert_eq!(freed, Ok(GuardState::Released));
     let running = in_state(GuardState::Running);
     assert_eq!(step(&running, &executed), Err(GuardRejected::InProgress));
     let lost = GuardStep::ResolveNotExecuted {
+        fence: running.fence,
         now: running.lost_at(),
     };
     assert_eq!(
@@ -153,6 +158,23 @@ fn an_unknown_outcome_is_resolved_by_somebody_who_knows() {
             Err(GuardRejected::NotApplicable),
             "{state}"
         );
+    }
+}
+
+#[test]
+fn what_is_known_of_one_run_says_nothing_of_the_next() {
+    let first = in_state(GuardState::Unknown);
+    let (fence, now) = (first.fence, at(90));
+    let not_executed = GuardStep::ResolveNotExecuted { fence, now };
+    let freed = step(&first, &not_executed).expect("the first run is the one that is meant");
+    let GuardDecision::Run(second) = decide(Some(&freed), &claim(1, 90, OnUnknown::Hold)) else {
+        panic!("a key that is free runs");
+    };
+    let lost = step(&second, &GuardStep::Lose { now: at(1_000) }).expect("it is lost");
+    let ttl = TTL_DEFAULT;
+    let executed = GuardStep::ResolveExecuted { fence, now, ttl };
+    for late in [not_executed, executed] {
+        assert_eq!(step(&lost, &late), Err(GuardRejected::StaleFence));
     }
 }
 

@@ -1,4 +1,4 @@
-//! Guarded keys over a map: `claim KEY body=B`, `settle KEY fence=N STATUS`, `extend`, `lose`, `resolve`.
+//! Guarded keys over a map: `claim KEY body=B`, `settle KEY fence=N STATUS`, `extend`, `lose`, `resolve KEY fence=N OUTCOME`.
 
 use std::collections::HashMap;
 
@@ -39,10 +39,14 @@ impl Guard {
             "lose" => self.step(line, key, GuardStep::Lose { now: line.at }),
             "resolve" => match line.word(1)? {
                 "executed" => {
+                    let (fence, now) = (fence(line)?, line.at);
                     let ttl = GuardPolicy::default().ttl;
-                    self.step(line, key, GuardStep::ResolveExecuted { now: line.at, ttl })
+                    self.step(line, key, GuardStep::ResolveExecuted { fence, now, ttl })
                 }
-                _ => self.step(line, key, GuardStep::ResolveNotExecuted { now: line.at }),
+                _ => {
+                    let (fence, now) = (fence(line)?, line.at);
+                    self.step(line, key, GuardStep::ResolveNotExecuted { fence, now })
+                }
             },
             other => Err(line.error(format!("a guard cannot `{other}`"))),
         }

@@ -2,6 +2,7 @@
 
 use hapax_ledger::guard::{Body, GuardState, Settlement};
 use hapax_ledger::id::KeyId;
+use hapax_ledger::lease::Fence;
 use hapax_ledger::time::Span;
 
 use super::keys::{GRACE, TTL, answered, claim, ended, record, runs, settle, wants, wants_by};
@@ -14,17 +15,25 @@ use crate::nouns::{
 
 const EXECUTED: KeyResolution = KeyResolution::Executed { ttl: TTL };
 
-async fn resolve(store: &Subject, id: KeyId, how: KeyResolution, by: Authority) -> Changed {
-    let resolved = store.resolve_key(id, how, by, "{\"resolved\":1}".into());
+/// A run, as somebody who knows what became of it names it.
+type Named = (KeyId, Fence);
+
+async fn resolve(
+    store: &Subject,
+    (id, fence): Named,
+    how: KeyResolution,
+    by: Authority,
+) -> Changed {
+    let resolved = store.resolve_key(id, fence, how, by, "{\"resolved\":1}".into());
     resolved.await.expect("the store resolves")
 }
 
 /// A run of this key whose outcome nobody knows.
-async fn unknown(store: &Subject, key: &str) -> KeyId {
+async fn unknown(store: &Subject, key: &str) -> Named {
     let run = runs(store, wants(key, 1)).await;
     let settled = settle(store, run, ended(Settlement::Unknown, None)).await;
     assert_eq!(settled, Ok(()));
-    run.0
+    (run.0, run.1)
 }
 
 async fn forgotten(store: &Subject, id: KeyId) -> bool {
@@ -63,7 +72,7 @@ pub async fn what_is_over_is_reaped_and_nothing_else(store: Subject, dial: Dial)
     let free = runs(&store, wants("free", 1)).await;
     let released = ended(Settlement::Release, None);
     assert_eq!(settle(&store, free, released).await, Ok(()));
-    let held = unknown(&store, "held").await;
+    let held = unknown(&store, "held").await.0;
     let running = runs(&store, wants("running", 1)).await.0;
     let end = at(0) + TTL + GRACE;
     // A clock on the wall that ran ahead reaps nothing early (I2).
@@ -122,14 +131,14 @@ pub async fn an_unknown_outcome_is_resolved_both_ways(store: Subject, dial: Dial
     assert_eq!(
         claim(&store, wants("a", 1)).await,
         KeyClaimed::NotKept {
-            id: done,
+            id: done.0,
             answer: None,
             expires_at: at(10) + TTL,
         }
     );
     let freed = resolve(&store, not_done, KeyResolution::NotExecuted, ada()).await;
     assert_eq!(freed, Changed::Done);
-    let read = record(&store, not_done).await;
+    let read = record(&store, not_done.0).await;
     assert_eq!(
         (read.state, read.ended_at),
         (GuardState::Released, Some(ada().at))
@@ -145,8 +154,32 @@ pub async fn an_unknown_outcome_is_resolved_both_ways(store: Subject, dial: Dial
         .iter()
         .map(|record| (record.action.as_str(), record.subject.as_str()))
         .collect();
-    let (done, not_done) = (done.to_string(), not_done.to_string());
+    let (done, not_done) = (done.0.to_string(), not_done.0.to_string());
     assert_eq!(said, [("key.resolve", &*not_done), ("key.resolve", &*done)]);
+}
+
+/// E4, H1: what somebody knows of one run frees no key that has run again since, and says nothing of what became of that.
+pub async fn what_is_known_of_one_run_does_not_resolve_the_next(store: Subject, dial: Dial) {
+    let first = unknown(&store, "k").await;
+    let free = KeyResolution::NotExecuted;
+    let said = resolve(&store, first, free, asking("1", 1)).await;
+    assert_eq!(said, Changed::Done);
+    let second = unknown(&store, "k").await;
+    assert!(second.0 == first.0 && second.1 > first.1);
+    for how in [free, EXECUTED] {
+        assert_eq!(resolve(&store, first, how, ada()).await, Changed::NotFound);
+        let state = record(&store, second.0).await.state;
+        assert_eq!(state, GuardState::Unknown);
+    }
+    // The request that freed the key hears what it heard, whatever has run since.
+    let again = resolve(&store, first, free, asking("1", 1)).await;
+    assert_eq!(
+        again,
+        Changed::Before(Before::Same("{\"resolved\":1}".into()))
+    );
+    dial.set(at(1));
+    assert_eq!(resolve(&store, second, free, ada()).await, Changed::Done);
+    assert!(!runs(&store, wants("k", 1)).await.2);
 }
 
 /// Nobody resolves what is known, what is still running, or what is not there; and nothing is written down then.
@@ -155,13 +188,20 @@ pub async fn only_what_is_unknown_is_resolved(store: Subject, dial: Dial) {
     assert_eq!(settle(&store, answered_key, answered(b"A")).await, Ok(()));
     let running = runs(&store, wants("r", 1)).await;
     for how in [EXECUTED, KeyResolution::NotExecuted] {
-        for id in [answered_key.0, running.0] {
-            assert_eq!(resolve(&store, id, how, ada()).await, Changed::NotFound);
+        for run in [answered_key, running] {
+            let refused = resolve(&store, (run.0, run.1), how, ada()).await;
+            assert_eq!(refused, Changed::NotFound);
         }
     }
     // Lost, and somebody knows before the sweep has come by.
     dial.set(at(35));
-    let resolved = resolve(&store, running.0, KeyResolution::NotExecuted, ada()).await;
+    let resolved = resolve(
+        &store,
+        (running.0, running.1),
+        KeyResolution::NotExecuted,
+        ada(),
+    )
+    .await;
     assert_eq!(resolved, Changed::Done);
     let late = settle(&store, running, answered(b"late")).await;
     assert!(late.is_err(), "whoever ran it was given up");

@@ -277,6 +277,7 @@ macro_rules! conformance_tests {
             many_keys_are_reaped_in_steps,
             an_unknown_outcome_is_resolved_both_ways,
             only_what_is_unknown_is_resolved,
+            what_is_known_of_one_run_does_not_resolve_the_next,
             the_sweep_finds_what_was_lost,
             pages_of_keys_meet_both_ways,
             keys_are_listed_by_every_filter,

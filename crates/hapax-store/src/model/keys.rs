@@ -91,12 +91,13 @@ impl Keys {
     fn resolve(
         &mut self,
         id: KeyId,
+        fence: Fence,
         resolution: KeyResolution,
         at: Time,
         now: Time,
     ) -> Result<(), GuardRejected> {
         let row = self.rows.get_mut(&id).ok_or(GuardRejected::NotApplicable)?;
-        row.key.resolve(resolution, at, now)
+        row.key.resolve(fence, resolution, at, now)
     }
 
     /// The runs that were lost first come first.
@@ -178,6 +179,7 @@ impl crate::Keys for ModelStore {
     async fn resolve_key(
         &self,
         id: KeyId,
+        fence: Fence,
         resolution: KeyResolution,
         by: Authority,
         answer: String,
@@ -185,7 +187,7 @@ impl crate::Keys for ModelStore {
         let now = (self.clock)();
         let state = &mut *self.lock();
         let guarded = &mut state.guarded;
-        let change = |_: &mut _| match guarded.resolve(id, resolution, by.at, now) {
+        let change = |_: &mut _| match guarded.resolve(id, fence, resolution, by.at, now) {
             Ok(()) => Changed::Done,
             Err(_) => Changed::NotFound,
         };

@@ -3,6 +3,7 @@
 
 use async_trait::async_trait;
 use hapax_ledger::id::{KeyId, ReplayId, TokenId};
+use hapax_ledger::lease::Fence;
 use hapax_ledger::time::Time;
 
 use super::audit::{self, Entry, Way};
@@ -22,7 +23,7 @@ pub(super) enum Change<'a> {
     RevokeToken(TokenId),
     StartReplay(&'a Replay),
     CancelReplay(ReplayId),
-    ResolveKey(KeyId, KeyResolution, &'a LeaseClock),
+    ResolveKey((KeyId, Fence), KeyResolution, &'a LeaseClock),
     Secret(&'a SecretChange),
 }
 
@@ -46,7 +47,7 @@ impl Change<'_> {
             Change::RevokeToken(id) => id.to_string(),
             Change::StartReplay(replay) => replay.id.to_string(),
             Change::CancelReplay(id) => id.to_string(),
-            Change::ResolveKey(id, ..) => id.to_string(),
+            Change::ResolveKey((id, _), ..) => id.to_string(),
             Change::Secret(change) => change.subject(),
         }
     }
@@ -61,8 +62,8 @@ impl Change<'_> {
                 (true, Changed::NotFound)
             }
             Change::CancelReplay(id) => (replay::cancel(taken, *id).await?, Changed::NotFound),
-            Change::ResolveKey(id, resolution, clock) => {
-                let resolved = key_settle::resolve(taken, *id, *resolution, at, clock).await?;
+            Change::ResolveKey(run, resolution, clock) => {
+                let resolved = key_settle::resolve(taken, *run, *resolution, at, clock).await?;
                 (resolved, Changed::NotFound)
             }
             Change::Secret(change) => return secret::change(taken, change).await,

@@ -118,7 +118,7 @@ fn carry_out(
 /// Somebody found out what became of a run. In an open transaction; says whether that settles anything.
 pub(super) async fn resolve(
     taken: &Taken,
-    id: KeyId,
+    (id, fence): (KeyId, Fence),
     resolution: KeyResolution,
     at: Time,
     clock: &LeaseClock,
@@ -130,7 +130,7 @@ pub(super) async fn resolve(
     let Some(mut row) = rows.first().map(to_key) else {
         return Ok(false);
     };
-    if row.key.resolve(resolution, at, moment.now).is_err() {
+    if row.key.resolve(fence, resolution, at, moment.now).is_err() {
         return Ok(false);
     }
     let columns = KeyColumns::of([&row]);

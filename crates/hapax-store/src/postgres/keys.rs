@@ -118,11 +118,12 @@ impl Keys for PostgresStore {
     async fn resolve_key(
         &self,
         id: KeyId,
+        fence: Fence,
         resolution: KeyResolution,
         by: Authority,
         answer: String,
     ) -> Result<Changed, StoreError> {
-        let change = Change::ResolveKey(id, resolution, &self.clock);
+        let change = Change::ResolveKey((id, fence), resolution, &self.clock);
         change.write_down(&self.readers, &by, &answer).await
     }
 

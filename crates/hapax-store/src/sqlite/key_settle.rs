@@ -98,10 +98,10 @@ fn end(
     Ok(Some(expires_at))
 }
 
-/// Somebody found out what became of it.
+/// Somebody found out what became of a run.
 pub(super) fn resolve(
     db: &Connection,
-    id: KeyId,
+    (id, fence): (KeyId, Fence),
     resolution: KeyResolution,
     by: &Authority,
     now: Time,
@@ -109,7 +109,7 @@ pub(super) fn resolve(
     let Some(mut key) = key::of_id(db, id)? else {
         return Ok(Changed::NotFound);
     };
-    if key.resolve(resolution, by.at, now).is_err() {
+    if key.resolve(fence, resolution, by.at, now).is_err() {
         return Ok(Changed::NotFound);
     }
     key::update(db, &key)?;

@@ -92,13 +92,14 @@ impl Keys for SqliteStore {
     async fn resolve_key(
         &self,
         id: KeyId,
+        fence: Fence,
         resolution: KeyResolution,
         by: Authority,
         answer: String,
     ) -> Result<Changed, StoreError> {
         let (clock, decided) = (self.clock.clone(), by.clone());
         self.change(by, "key.resolve", id.to_string(), answer, move |db| {
-            key_settle::resolve(db, id, resolution, &decided, clock())
+            key_settle::resolve(db, (id, fence), resolution, &decided, clock())
         })
         .await
     }

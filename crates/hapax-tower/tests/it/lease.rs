@@ -12,6 +12,9 @@ on_every_store!(
     a_long_run_keeps_its_lease,
     a_late_answer_counts_while_nobody_ran_again,
     a_run_that_was_replaced_is_told_so,
+    a_claim_that_was_heard_of_late_is_extended_before_it_runs,
+    a_claim_whose_lease_is_over_is_not_run,
+    an_earlier_run_stays_unknown_when_the_next_one_did_not_happen,
 );
 
 /// A server whose handler stops at a door, and answers which run it was.
@@ -96,4 +99,72 @@ async fn a_run_that_was_replaced_is_told_so(world: World) {
     assert_eq!(second.body, "run 2");
     let again = server.charge("k", "").await;
     assert_eq!((&*again.body, again.is_replay()), (&b"run 2"[..], true));
+}
+
+/// Lets another run's heartbeats say when so many leases are over: each has three.
+async fn leases_pass(world: &World, leases: usize) {
+    let seen = world.keys.extensions();
+    world.keys.extended(seen + 3 * leases + 1).await;
+}
+
+/// C4: its process stood still between the claim and the run, say.
+async fn heard_late(world: &World, while_late: impl FnOnce()) -> (Server, crate::client::Answer) {
+    let (server, door) = server(world, guard().lease(Span::from_millis(60))).await;
+    let claimed = Door::new();
+    let other = server.charge("other", "");
+    let late = async {
+        door.reached().await;
+        world.keys.stop_claimed_at(Some(claimed.clone()));
+        let late = server.charge("late", "");
+        let waits = async {
+            claimed.reached().await;
+            leases_pass(world, 1).await;
+            while_late();
+            world.keys.stop_claimed_at(None);
+            claimed.open();
+            door.open();
+            door.open();
+        };
+        tokio::join!(late, waits).0
+    };
+    let (other, late) = tokio::join!(other, late);
+    assert_eq!(other.body, "run 1");
+    (server, late)
+}
+
+async fn a_claim_that_was_heard_of_late_is_extended_before_it_runs(world: World) {
+    let (server, late) = heard_late(&world, || {}).await;
+    assert_eq!(late.body, "run 2");
+    assert!(server.charge("late", "").await.is_replay());
+}
+
+async fn a_claim_whose_lease_is_over_is_not_run(world: World) {
+    let (server, late) = heard_late(&world, || world.dial.set(at(60))).await;
+    assert_eq!(late.refusal(), (503, "store-unavailable".to_owned()));
+    assert_eq!(server.runs(), 1);
+    // Nothing happened, and the ledger knows it.
+    assert_eq!(server.charge("late", "").await.body, "run 2");
+}
+
+/// D3, H2: that a second run did not happen says nothing about the first.
+async fn an_earlier_run_stays_unknown_when_the_next_one_did_not_happen(world: World) {
+    let policy = GuardPolicy {
+        on_unknown: OnUnknown::Keyed,
+        ..GuardPolicy::default()
+    };
+    let run = std::sync::atomic::AtomicUsize::new(0);
+    let run = std::sync::Arc::new(run);
+    let server = Server::start(&world, guard().policy(policy), move |_| {
+        let run = run.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        // Nobody knows; then proof that nothing was done; then done.
+        let status = [500, 429, 200][run];
+        async move { crate::server::status(status, "as it is") }
+    })
+    .await;
+    assert_eq!(server.charge("k", "").await.status, 500);
+    assert_eq!(server.charge("k", "").await.status, 429);
+    let reused = server.charge("k", "another body").await;
+    assert_eq!(reused.refusal(), (409, "key-reused".to_owned()));
+    assert_eq!(server.charge("k", "").await.status, 200);
+    assert!(server.charge("k", "").await.is_replay());
 }

@@ -100,7 +100,7 @@ async fn a_person_who_knows_frees_an_unknown_key(world: World) {
     let resolution = KeyResolution::NotExecuted;
     let resolved = world
         .keys
-        .resolve_key(key.id, resolution, by, String::new());
+        .resolve_key(key.id, key.fence, resolution, by, String::new());
     resolved.await.expect("the store answers");
     assert_eq!(server.charge("k", "").await.body, "nobody knows");
     assert_eq!(server.runs(), 2);

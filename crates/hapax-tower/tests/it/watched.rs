@@ -33,6 +33,7 @@ pub(crate) enum Fault {
 pub(crate) struct Watched {
     keys: Arc<dyn Keys>,
     claim_door: Mutex<Option<Door>>,
+    claimed_door: Mutex<Option<Door>>,
     claim_faults: Mutex<VecDeque<Fault>>,
     settle_faults: Mutex<VecDeque<Fault>>,
     /// Settlements fail like this once the queue is empty.
@@ -47,6 +48,7 @@ impl Watched {
         Watched {
             keys,
             claim_door: Mutex::default(),
+            claimed_door: Mutex::default(),
             claim_faults: Mutex::default(),
             settle_faults: Mutex::default(),
             settle_always: Mutex::default(),
@@ -68,6 +70,11 @@ impl Watched {
     /// Claims stop here before they are written.
     pub(crate) fn stop_claims_at(&self, door: Option<Door>) {
         *self.claim_door.lock().expect("whole") = door;
+    }
+
+    /// Claims stop here after they are written, and before anybody hears of them.
+    pub(crate) fn stop_claimed_at(&self, door: Option<Door>) {
+        *self.claimed_door.lock().expect("whole") = door;
     }
 
     /// The next claim fails.
@@ -122,7 +129,14 @@ impl Keys for Watched {
         }
         let fault = self.claim_faults.lock().expect("whole").pop_front();
         match fault {
-            None => self.keys.claim_key(claim).await,
+            None => {
+                let claimed = self.keys.claim_key(claim).await;
+                let door = self.claimed_door.lock().expect("whole").clone();
+                if let Some(door) = door {
+                    door.pass().await;
+                }
+                claimed
+            }
             Some(fault) => {
                 if matches!(fault, Fault::WrittenUnheard) {
                     self.keys.claim_key(claim).await?;
@@ -181,11 +195,13 @@ impl Keys for Watched {
     async fn resolve_key(
         &self,
         id: KeyId,
+        fence: Fence,
         resolution: KeyResolution,
         by: Authority,
         answer: String,
     ) -> Result<Changed, StoreError> {
-        self.keys.resolve_key(id, resolution, by, answer).await
+        let resolved = self.keys.resolve_key(id, fence, resolution, by, answer);
+        resolved.await
     }
 
     async fn lose_keys(&self) -> Result<Vec<KeyId>, StoreError> {

@@ -47,6 +47,7 @@ impl Keys for NoStore {
     async fn resolve_key(
         &self,
         _: KeyId,
+        _: Fence,
         _: KeyResolution,
         _: Authority,
         _: String,

@@ -39,7 +39,7 @@ const STEPS: [Step; 7] = [
 ];
 
 /// What is said of one key, in this order.
-const FACTS: [(&str, &str); 15] = [
+const FACTS: [(&str, &str); 16] = [
     ("id", "id"),
     ("guard", "guard"),
     ("key", "key"),
@@ -50,6 +50,7 @@ const FACTS: [(&str, &str); 15] = [
     ("status", "status"),
     ("error", "error"),
     ("runs", "runs"),
+    ("fence", "fence"),
     ("node", "node"),
     ("firstAt", "first seen"),
     ("startedAt", "started"),
@@ -97,6 +98,9 @@ pub(super) struct ResolveArgs {
     /// Why, for the audit log
     #[arg(long)]
     reason: String,
+    /// Only if its latest run is still this one: the fence that `hapax keys show` says
+    #[arg(long, value_name = "FENCE")]
+    if_fence: Option<u64>,
     /// Write JSON
     #[arg(long)]
     json: bool,
@@ -134,8 +138,8 @@ pub(super) fn show(args: &ShowArgs) -> Result<Exit, Failure> {
             rows::facts(FACTS.map(fact))?;
             if key["state"] == "unknown" {
                 output::talk(&format!(
-                    "find out whether it was carried out, then: hapax keys resolve {} --outcome executed|not_executed --reason ...",
-                    args.id
+                    "find out whether it was carried out, then: hapax keys resolve {} --if-fence {} --outcome executed|not_executed --reason ...",
+                    args.id, key["fence"]
                 ));
             }
         }
@@ -146,7 +150,7 @@ pub(super) fn show(args: &ShowArgs) -> Result<Exit, Failure> {
 pub(super) fn resolve(args: &ResolveArgs) -> Result<Exit, Failure> {
     let client = Client::from_env()?;
     let path = format!("{}/resolve", one(KEY, &args.id));
-    let body = json!({ "outcome": args.outcome, "reason": args.reason });
+    let body = json!({ "outcome": args.outcome, "reason": args.reason, "ifFence": args.if_fence });
     let answer = block_on(client.post(&path, &body))?;
     let resolved: Value = expect_json(&client, &answer, KEY, &format!("guarded key {}", args.id))?;
     match args.json {

@@ -74,6 +74,7 @@ pub fn page(looker: &Looker, key: &Value, told: Option<&Told>) -> Markup {
         @if key.text("state") == "unknown" && looker.acts() {
             section class="card" { h2 { "Nobody knows whether it ran. What did you find out?" }
                 (form(looker, &format!("/guard/{}/resolve", key.text("id")), &html! {
+                    input type="hidden" name="fence" value=(key.number("fence"));
                     (reason("key-reason", ""))
                     div class="buttons" {
                         button class="main" type="submit" name="outcome" value="executed" { "It ran: refuse repeats" }

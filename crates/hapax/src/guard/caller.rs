@@ -19,7 +19,7 @@ use super::jwt::{self, Demands};
 use super::upstream::{self, Upstreams};
 use crate::clock;
 use crate::config::effect::Url;
-use crate::config::{CallerConfig, GuardConfig, HostRule, JwtConfig};
+use crate::config::{CallerConfig, ForwardedRule, GuardConfig, HostRule, JwtConfig};
 use crate::http::gateway;
 
 /// How long the service that decides may take: every guarded request waits for it.
@@ -50,7 +50,7 @@ impl Caller {
 
     /// Asks the service that decides. The headers of its answer, if the caller may.
     async fn ask(&self, url: &Url, head: &Parts) -> Result<HeaderMap, Refusal> {
-        let request = question(url, head);
+        let request = question(url, head, self.config.forwarded);
         let answer = match self.upstreams.send(request, ASK_TIMEOUT).await {
             Ok(answer) => answer,
             Err(error) => {
@@ -80,7 +80,7 @@ impl Caller {
 }
 
 /// The question: who asks for what, with what they brought to prove it. Never the body.
-fn question(url: &Url, head: &Parts) -> Request<upstream::Outgoing> {
+fn question(url: &Url, head: &Parts, forwarded: ForwardedRule) -> Request<upstream::Outgoing> {
     let mut request = Request::new(
         Empty::<Bytes>::new()
             .map_err(|never| match never {})
@@ -88,11 +88,12 @@ fn question(url: &Url, head: &Parts) -> Request<upstream::Outgoing> {
     );
     *request.method_mut() = Method::GET;
     *request.uri_mut() = url.uri().clone();
-    *request.headers_mut() = super::proxy::credentials(&head.headers);
+    *request.headers_mut() = super::proxy::credentials(&head.headers, forwarded);
     let headers = request.headers_mut();
     let host = head::host_of(&head.uri, &head.headers);
     if let Some(peer) = head.extensions.get::<Peer>() {
-        head::introduce(headers, peer, host.as_ref(), HostRule::Upstream);
+        let rules = (HostRule::Upstream, forwarded);
+        head::introduce(headers, peer, host.as_ref(), rules);
     }
     let method = HeaderValue::from_str(head.method.as_str());
     let target = head

@@ -16,11 +16,11 @@ use tokio::sync::watch;
 use tower_layer::Layer;
 
 use super::caller::Caller;
-use super::door;
 use super::proxy::{Proxy, ProxyBody};
 use super::tunnel::Tunnels;
 use super::upstream::Upstreams;
-use crate::config::{GuardConfig, Limits};
+use super::{door, head};
+use crate::config::{GuardConfig, HostRule, Limits};
 use crate::http::listen::LAST_REQUESTS;
 use crate::metrics::Metrics;
 use crate::secrets::{Safe, Unusable};
@@ -234,11 +234,15 @@ fn live(
             config.body_bytes_max as u64,
         )
         .answer_bytes_max(config.answer_bytes_max as u64)
+        .headers(config.headers.iter().cloned())
         .publish_expiry(config.publish_expiry)
         .observer(Arc::new(parts.metrics.guards.of(&config.scope())))
         .node(parts.node.clone());
     if config.required {
         guard = guard.required();
+    }
+    if config.host == HostRule::Keep {
+        guard = guard.route(head::place);
     }
     // Answers are not stored in the open.
     guard = guard.vault(parts.safe.vault().ok_or(Unusable::None)?);

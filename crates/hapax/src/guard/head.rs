@@ -3,14 +3,17 @@
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
+use hapax_ledger::guard::{KeyForm, write_key};
 use http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT, FORWARDED, HOST,
-    HeaderName, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING, UPGRADE, VIA,
+    HeaderName, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    VIA,
 };
+use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, Request, Uri, Version};
 
-use crate::config::HostRule;
+use crate::config::{ForwardedRule, HostRule};
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
@@ -81,6 +84,14 @@ impl Peer {
         }))
     }
 
+    /// How the end of a host is written that says nothing: the port that its scheme has anyway.
+    fn usual_port(&self) -> &'static str {
+        match self.0.scheme.as_bytes() {
+            b"https" => ":443",
+            _ => ":80",
+        }
+    }
+
     /// Its element in `Forwarded`, for this host.
     fn element(&self, host: Option<&HeaderValue>) -> HeaderValue {
         let Some(host) = host else {
@@ -105,15 +116,16 @@ impl Peer {
     }
 }
 
-/// Takes away what is about one connection. What of `TE` is about the message stays.
-pub fn strip(headers: &mut HeaderMap) {
+/// Takes away what is about one connection. What of `TE` is about the message stays; and so does the header that names the caller, whatever
+/// `Connection` says.
+pub fn strip(headers: &mut HeaderMap, caller: Option<&HeaderName>) {
     // Most heads have none of them, and looking is cheaper than ten times taking away nothing.
     if !headers.keys().any(|name| HOP_BY_HOP.contains(name)) {
         return;
     }
     let named: Vec<HeaderName> = words(headers, &CONNECTION)
         .filter_map(|word| HeaderName::from_bytes(word.as_bytes()).ok())
-        .filter(|name| !END_TO_END.contains(name))
+        .filter(|name| !END_TO_END.contains(name) && Some(name) != caller)
         .collect();
     let trailers = words(headers, &TE).any(|word| word.eq_ignore_ascii_case("trailers"));
     for name in named.iter().chain(&HOP_BY_HOP) {
@@ -163,10 +175,40 @@ pub fn host_of(uri: &Uri, headers: &HeaderMap) -> Option<HeaderValue> {
     }
 }
 
-/// Tells the upstream who calls, over what, and under which name.
-pub fn introduce(headers: &mut HeaderMap, peer: &Peer, host: Option<&HeaderValue>, rule: HostRule) {
+/// The place that a request's key is unique in, where the upstream is told the caller's host: it may be one of several that have users and
+/// answers of their own. Names of hosts are compared as they are meant: in small letters, and without the port that goes without saying.
+pub fn place(head: &Parts) -> Arc<str> {
+    let host = host_of(&head.uri, &head.headers);
+    let host = host.as_ref().map_or(&[][..], HeaderValue::as_bytes);
+    let host = host.to_ascii_lowercase();
+    let usual = head.extensions.get::<Peer>().map_or("", Peer::usual_port);
+    let host = host.strip_suffix(usual.as_bytes()).unwrap_or(&host);
+    format!("//{}{}", host.escape_ascii(), head.uri.path()).into()
+}
+
+/// What a key's run is sent with: always the same form of its key, however this caller has written it, so that an upstream that compares
+/// letter by letter knows a repetition. And no word of trailers: what was held until its key was known has none.
+pub fn put_key(headers: &mut HeaderMap, key: &str, form: KeyForm) {
+    // It is printable ASCII, or it would be no key.
+    if let Ok(value) = HeaderValue::try_from(write_key(key, form)) {
+        headers.insert(IDEMPOTENCY_KEY, value);
+    }
+    headers.remove(TRAILER);
+}
+
+/// Tells the upstream who calls, over what, and under which name. Lists are appended to: their end is ours, whatever stands before it.
+pub fn introduce(
+    headers: &mut HeaderMap,
+    peer: &Peer,
+    host: Option<&HeaderValue>,
+    (rule, forwarded): (HostRule, ForwardedRule),
+) {
     headers.reserve(INTRODUCTION_HEADERS);
     append(headers, FORWARDED_FOR, peer.0.address.clone());
+    if forwarded == ForwardedRule::Overwrite {
+        headers.remove(FORWARDED_PROTO);
+        headers.remove(FORWARDED_HOST);
+    }
     headers
         .entry(FORWARDED_PROTO)
         .or_insert_with(|| peer.0.scheme.clone());
@@ -236,7 +278,8 @@ mod tests {
     fn what_is_about_a_connection_stays_behind() {
         let mut given = headers(&[
             ("connection", "close, X-Private , Idempotency-Key"),
-            ("connection", "Authorization"),
+            ("connection", "Authorization, X-User"),
+            ("x-user", "ada"),
             ("keep-alive", "timeout=5"),
             ("te", "gzip, trailers"),
             ("transfer-encoding", "chunked"),
@@ -247,9 +290,11 @@ mod tests {
             ("trailer", "x-sum"),
             ("x-public", "2"),
         ]);
-        strip(&mut given);
+        let caller = HeaderName::from_static("x-user");
+        strip(&mut given, Some(&caller));
         let kept = headers(&[
             ("te", "trailers"),
+            ("x-user", "ada"),
             ("idempotency-key", "k"),
             ("authorization", "a"),
             ("trailer", "x-sum"),
@@ -266,9 +311,13 @@ mod tests {
             ("x-forwarded-for", "1.2.3.4"),
             ("x-forwarded-for", "5.6.7.8"),
             ("forwarded", "for=1.2.3.4"),
+            ("x-forwarded-proto", "caller's"),
+            ("x-forwarded-host", "caller's"),
             ("host", "caller's"),
         ]);
-        introduce(&mut given, &peer, Some(&host), HostRule::Keep);
+        let mut trusted = given.clone();
+        let rules = (HostRule::Keep, ForwardedRule::Overwrite);
+        introduce(&mut given, &peer, Some(&host), rules);
         let want = headers(&[
             ("x-forwarded-for", "1.2.3.4, 5.6.7.8, 10.0.0.7"),
             ("x-forwarded-proto", "https"),
@@ -281,11 +330,44 @@ mod tests {
             ("host", "api.example.com"),
         ]);
         assert_eq!(given, want);
+        let rules = (HostRule::Keep, ForwardedRule::Trust);
+        introduce(&mut trusted, &peer, Some(&host), rules);
+        for name in [FORWARDED_PROTO, FORWARDED_HOST] {
+            assert_eq!(trusted[name], "caller's");
+        }
         let mut own = HeaderMap::new();
         let strange = HeaderValue::from_static("x\";for=evil");
-        introduce(&mut own, &peer, Some(&strange), HostRule::Upstream);
+        let rules = (HostRule::Upstream, ForwardedRule::Overwrite);
+        introduce(&mut own, &peer, Some(&strange), rules);
         assert_eq!(own["forwarded"], "for=10.0.0.7;proto=https");
         assert!(!own.contains_key(HOST));
+    }
+
+    #[test]
+    fn a_host_is_compared_as_it_is_meant() {
+        let place = |encrypted, uri: &str, host: &'static [u8]| {
+            let mut request = Request::new(());
+            *request.uri_mut() = uri.parse().expect("a URI");
+            let host = HeaderValue::from_bytes(host).expect("a value");
+            request.headers_mut().insert(HOST, host);
+            let address = "10.0.0.7".parse().expect("an address");
+            request
+                .extensions_mut()
+                .insert(Peer::new(address, encrypted));
+            place(&request.into_parts().0)
+        };
+        let table: [(bool, &str, &'static [u8], &str); 7] = [
+            (false, "/x?y", b"Api.Test", "//api.test/x"),
+            (false, "/x", b"api.test:80", "//api.test/x"),
+            (false, "/x", b"api.test:443", "//api.test:443/x"),
+            (true, "/x", b"api.test:443", "//api.test/x"),
+            (true, "/x", b"api.test:8443", "//api.test:8443/x"),
+            (false, "http://u@B.test/x", b"api.test", "//b.test/x"),
+            (false, "/x", b"\xff", "//\\xff/x"),
+        ];
+        for (encrypted, uri, host, want) in table {
+            assert_eq!(&*place(encrypted, uri, host), want);
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! - [`proxy`]: passes a request on; [`head`] and [`flow`] say what of it
 //! - [`upstream`]: the way to the upstream, and what a failure on it proves
 //! - [`tunnel`]: connections that have changed their protocol
-//! - [`sweep`]: runs that were lost become unknown; probes ask what became of them
+//! - [`sweep`]: runs that were lost become unknown; `probe` asks what became of them
 //!
 //! **Invariant**: a guarded request whose key could not be claimed never reaches the upstream; that nothing was sent is said only when no
 //! byte was handed to a connection.
@@ -18,6 +18,7 @@ pub mod flow;
 pub mod guards;
 pub mod head;
 pub mod jwt;
+mod probe;
 pub mod proxy;
 pub mod subject;
 pub mod sweep;

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use hapax_tower::{Keep, Why};
-use http::{HeaderMap, Method, Request, Response, Version};
+use hapax_tower::{GuardedRun, Keep, Why};
+use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue, TRANSFER_ENCODING};
+use http::{Method, Request, Response, Version};
 use http_body_util::{BodyExt, Either, Full};
 use hyper::body::{Body, Incoming};
 use tower_service::Service;
@@ -19,7 +20,7 @@ use super::flow::Flowing;
 use super::head::{self, Peer};
 use super::tunnel::Tunnels;
 use super::upstream::{NoAnswer, Upstreams};
-use crate::config::GuardConfig;
+use crate::config::{ForwardedRule, GuardConfig};
 use crate::http::gateway;
 
 /// The status of an answer that changes the protocol.
@@ -64,9 +65,18 @@ impl Way {
         let caller = protocol.is_some().then(|| hyper::upgrade::on(&mut request));
         let (mut parts, body) = request.into_parts();
         let host = head::host_of(&parts.uri, &parts.headers);
-        head::strip(&mut parts.headers);
+        head::strip(&mut parts.headers, self.config.caller.header());
         if let Some(peer) = parts.extensions.get::<Peer>() {
-            head::introduce(&mut parts.headers, peer, host.as_ref(), self.config.host);
+            let rules = (self.config.host, self.config.forwarded);
+            head::introduce(&mut parts.headers, peer, host.as_ref(), rules);
+        }
+        if let Some(run) = parts.extensions.get::<GuardedRun>() {
+            head::put_key(&mut parts.headers, &run.key, self.config.key_form);
+        }
+        if flows(&parts.headers, &body) {
+            // Without it the client would send a body of unknown length only with methods that usually have one.
+            let chunked = HeaderValue::from_static("chunked");
+            parts.headers.insert(TRANSFER_ENCODING, chunked);
         }
         if let Some(protocol) = protocol {
             head::put_upgrade(&mut parts.headers, protocol);
@@ -94,7 +104,7 @@ impl Way {
             let upstream = hyper::upgrade::on(&mut response);
             self.tunnels.dig(caller, upstream);
         } else {
-            head::strip(response.headers_mut());
+            head::strip(response.headers_mut(), None);
         }
         let patience = self.config.idle_timeout;
         let mut response = response.map(|body| Either::Left(Flowing::new(body, patience)));
@@ -137,11 +147,19 @@ where
     }
 }
 
-/// What of a caller's head is shown to whoever decides whether the caller may.
-pub fn credentials(headers: &HeaderMap) -> HeaderMap {
-    let shown = |name: &http::HeaderName| {
-        let name = name.as_str();
-        matches!(name, "authorization" | "cookie" | "forwarded") || name.starts_with("x-forwarded-")
+/// Is there a body whose length nobody knows beforehand?
+fn flows(headers: &HeaderMap, body: &impl Body) -> bool {
+    let known = body.is_end_stream() || body.size_hint().exact().is_some();
+    !known && !headers.contains_key(CONTENT_LENGTH)
+}
+
+/// What of a caller's head is shown to whoever decides whether the caller may: what they brought to prove it, and what others said of them
+/// on their way here, if that is to be believed.
+pub fn credentials(headers: &HeaderMap, forwarded: ForwardedRule) -> HeaderMap {
+    let shown = |name: &http::HeaderName| match name.as_str() {
+        "authorization" | "cookie" => true,
+        "forwarded" => forwarded == ForwardedRule::Trust,
+        name => forwarded == ForwardedRule::Trust && name.starts_with("x-forwarded-"),
     };
     let mut kept = HeaderMap::new();
     for (name, value) in headers.iter().filter(|(name, _)| shown(name)) {

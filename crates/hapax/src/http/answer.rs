@@ -91,6 +91,8 @@ problems! {
     NOT_RUNNING = CONFLICT, "H0321", "the replay is not running any more";
     /// Where the key stands is known.
     KEY_NOT_UNKNOWN = CONFLICT, "H0340", "what became of the request with this key is known; there is nothing to resolve";
+    /// Another run than the one that somebody knows about.
+    KEY_RAN_AGAIN = CONFLICT, "H0347", "the request with this key has run again, or was decided about, since you looked; nothing was done";
     /// A request with this key is under way.
     KEY_IN_PROGRESS = CONFLICT, "H0343", "a request with this Idempotency-Key is under way; ask again in a moment";
     /// The answer is not given again.

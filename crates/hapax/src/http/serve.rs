@@ -52,7 +52,7 @@ pub async fn run(config: Config, reload: Reload) -> anyhow::Result<()> {
 
 /// The same for somebody who wants to know where it listens, and may end it.
 pub async fn host(config: Config, reload: Reload, host: Host) -> anyhow::Result<()> {
-    allow_open_files(config.limits.connections_max);
+    allow_open_files(connections(&config));
     let listener = TcpListener::bind(config.listen).await.with_context(|| {
         format!(
             "cannot listen on {}; is something else using the port?",
@@ -119,10 +119,16 @@ pub async fn host(config: Config, reload: Reload, host: Host) -> anyhow::Result<
     Ok(())
 }
 
+/// How many connections there may be: each listener has its own limit, and behind each of a guard's there may be one to its upstream.
+fn connections(config: &Config) -> u64 {
+    let listeners = 1 + 2 * config.guards.len() as u64;
+    (config.limits.connections_max as u64).saturating_mul(listeners)
+}
+
 /// Each connection is an open file, and the store needs some too. The usual limit is far below what the kernel allows.
-fn allow_open_files(connections: usize) {
+fn allow_open_files(connections: u64) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let wanted = connections as u64 + FILES_OF_OUR_OWN;
+    let wanted = connections.saturating_add(FILES_OF_OUR_OWN);
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= wanted) {
         return;

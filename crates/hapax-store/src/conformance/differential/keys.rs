@@ -211,7 +211,7 @@ impl Pair {
     }
 
     async fn resolve_key(&self, latest: usize, executed: bool) {
-        let Some((theirs, ours, _)) = self.keys.latest(latest) else {
+        let Some((theirs, ours, fence)) = self.keys.latest(latest) else {
             return;
         };
         let ttl = Span::from_secs(TTLS[0]);
@@ -220,8 +220,14 @@ impl Pair {
             false => KeyResolution::NotExecuted,
         };
         let answer = || "{}".to_owned();
-        let theirs = self.store.resolve_key(theirs, how, ada(), answer()).await;
-        let ours = self.model.resolve_key(ours, how, ada(), answer()).await;
+        let theirs = self
+            .store
+            .resolve_key(theirs, fence, how, ada(), answer())
+            .await;
+        let ours = self
+            .model
+            .resolve_key(ours, fence, how, ada(), answer())
+            .await;
         assert_eq!(
             theirs.expect("the store resolves"),
             ours.expect("the model resolves")

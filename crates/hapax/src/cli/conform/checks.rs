@@ -35,7 +35,7 @@ pub(super) async fn all(target: &Target, wanted: &Wanted) -> Result<Vec<Check>, 
     let other = target.ask(&target.other_question(&key)).await?;
     checks.push(judge::mismatch(rules, &other));
     checks.extend(race(target, wanted.race, countable).await?);
-    checks.push(judge::expiry(&[&first, &again], clock::now()));
+    checks.push(judge::expiry(rules, &first, &again, clock::now()));
     checks.push(scope(target, &key, &first).await?);
     checks.extend(syntax(target, rules).await?);
     checks.push(missing(target, wanted.required).await?);

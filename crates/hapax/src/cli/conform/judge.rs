@@ -220,9 +220,18 @@ pub(super) fn after_race(said: &[Said], after: &Said, countable: bool) -> Check 
 }
 
 /// Is it said when the key expires?
-pub(super) fn expiry(said: &[&Said], now: Time) -> Check {
+pub(super) fn expiry(rules: Rules, first: &Said, again: &Said, now: Time) -> Check {
     let name = "expiry";
-    let value = said.iter().find_map(|one| one.headers.get(EXPIRES));
+    // Whoever got an answer at once has no reason to ask for it again, only to learn how long it could.
+    if rules == Rules::Ietf && again.has(EXPIRES) && !first.has(EXPIRES) {
+        return Check::failed(
+            name,
+            "only the repeated answer has Idempotency-Expires, and the first one has not",
+        );
+    }
+    let value = [first, again]
+        .into_iter()
+        .find_map(|one| one.headers.get(EXPIRES));
     let Some(value) = value else {
         return Check::skipped(name, "no Idempotency-Expires");
     };
@@ -354,9 +363,18 @@ mod tests {
         ];
         for (value, want) in table {
             let said = with(said(201, ""), EXPIRES, value);
-            assert_eq!(expiry(&[&said], now).outcome, want, "{value}");
+            let judged = expiry(Rules::Ietf, &said, &said, now);
+            assert_eq!(judged.outcome, want, "{value}");
         }
-        assert_eq!(expiry(&[&said(201, "")], now).outcome, Outcome::Skipped);
+        let bare = said(201, "");
+        let dated = with(bare.clone(), EXPIRES, table[0].0);
+        for (rules, again, want) in [
+            (Rules::Ietf, &bare, Outcome::Skipped),
+            (Rules::Ietf, &dated, Outcome::Failed),
+            (Rules::Any, &dated, Outcome::Passed),
+        ] {
+            assert_eq!(expiry(rules, &bare, again, now).outcome, want);
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::raw::RawGuard;
-use super::resolved::{GuardConfig, HostRule};
+use super::resolved::{ForwardedRule, GuardConfig, HostRule};
 use super::{caller, settings, tls};
 use crate::config::effect::{Url, UrlTemplate, request, settings::word};
 use crate::config::scan::{Scan, Text};
@@ -29,6 +29,10 @@ pub(super) fn guard(scan: &Scan<'_>, raw: &RawGuard) -> Option<GuardConfig> {
     };
     let upstream = upstream(scan, raw);
     let host = word(scan, "host", raw.host.as_ref(), &HOSTS, HostRule::Keep);
+    let forwarded = match raw.trust_forwarded {
+        Some(true) => ForwardedRule::Trust,
+        Some(false) | None => ForwardedRule::Overwrite,
+    };
     let methods = settings::methods(scan, raw.methods.as_ref());
     let caller = caller::caller(scan, raw);
     let forward_auth = match &raw.forward_auth {
@@ -36,6 +40,7 @@ pub(super) fn guard(scan: &Scan<'_>, raw: &RawGuard) -> Option<GuardConfig> {
         None => Some(None),
     };
     let policy = settings::policy(scan, raw);
+    let headers = settings::headers(scan, raw.headers.as_ref());
     let grace = settings::grace(scan, raw.grace.as_ref());
     let probe = probe(scan, raw.probe.as_ref());
     let times = settings::times(scan, raw);
@@ -48,11 +53,14 @@ pub(super) fn guard(scan: &Scan<'_>, raw: &RawGuard) -> Option<GuardConfig> {
         tls: tls?,
         upstream: upstream?,
         host: host?,
+        forwarded,
+        key_form: settings::key_form(raw),
         methods: methods?,
         caller: caller?,
         forward_auth: forward_auth?,
         required: raw.required.unwrap_or(false),
         policy: policy?,
+        headers: headers?,
         publish_expiry: settings::is_ietf(raw),
         grace: grace?,
         probe: probe?,

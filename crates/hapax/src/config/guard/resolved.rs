@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hapax_ledger::guard::GuardPolicy;
+use hapax_ledger::guard::{GuardPolicy, KeyForm};
 use hapax_ledger::time::Span;
 use http::{HeaderName, Method};
 
@@ -26,6 +26,10 @@ pub struct GuardConfig {
     pub upstream: Url,
     /// Which `Host` the upstream is told.
     pub host: HostRule,
+    /// Is what a caller says was forwarded to be believed?
+    pub forwarded: ForwardedRule,
+    /// How the upstream is told a key.
+    pub key_form: KeyForm,
     /// Requests with these methods are guarded if they have a key.
     pub methods: Arc<[Method]>,
     /// How callers are told apart.
@@ -36,6 +40,8 @@ pub struct GuardConfig {
     pub required: bool,
     /// What is kept, what frees a key, and what becomes of unknown outcomes.
     pub policy: GuardPolicy,
+    /// Which headers of an answer are kept with it.
+    pub headers: Arc<[HeaderName]>,
     /// Does the first answer say when its key expires, as the IETF draft has it?
     pub publish_expiry: bool,
     /// How long an expired key is answered as expired.
@@ -73,6 +79,15 @@ pub enum HostRule {
     Upstream,
 }
 
+/// Is what a caller says was forwarded to be believed?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForwardedRule {
+    /// No: the guard says itself under which name and over what it was called.
+    Overwrite,
+    /// Yes: only a proxy of the operator's own can reach the guard, and it says so.
+    Trust,
+}
+
 /// How callers are told apart.
 #[derive(Clone, Debug)]
 pub enum CallerConfig {
@@ -86,6 +101,19 @@ pub enum CallerConfig {
     Subject,
     /// By a header of `forward_auth`'s answer.
     Auth(HeaderName),
+}
+
+impl CallerConfig {
+    /// The header of the caller's own that names them.
+    pub fn header(&self) -> Option<&HeaderName> {
+        match self {
+            CallerConfig::Header(name) => Some(name),
+            CallerConfig::Shared
+            | CallerConfig::Jwt(_)
+            | CallerConfig::Subject
+            | CallerConfig::Auth(_) => None,
+        }
+    }
 }
 
 /// Tokens that name callers.

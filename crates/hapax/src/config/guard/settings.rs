@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hapax_ledger::guard::{GuardPolicy, OnUnknown, Preset, check_ttl};
+use hapax_ledger::guard::{GuardPolicy, KeyForm, OnUnknown, Preset, check_ttl};
 use hapax_ledger::time::Span;
-use http::Method;
+use hapax_tower::headers::{KEPT_BY_DEFAULT, may_be_kept};
+use http::{HeaderName, Method};
 
 use super::raw::RawGuard;
 use crate::config::effect::settings::word;
@@ -134,6 +135,40 @@ pub(super) fn policy(scan: &Scan<'_>, raw: &RawGuard) -> Option<GuardPolicy> {
 pub(super) fn is_ietf(raw: &RawGuard) -> bool {
     let preset = raw.preset.as_ref();
     preset.is_some_and(|text| text.value == Preset::Ietf.word())
+}
+
+/// And for a key to be a string of structured fields.
+pub(super) fn key_form(raw: &RawGuard) -> KeyForm {
+    match is_ietf(raw) {
+        true => KeyForm::Quoted,
+        false => KeyForm::Bare,
+    }
+}
+
+/// Which headers of an answer are kept.
+pub(super) fn headers(scan: &Scan<'_>, texts: Option<&Texts>) -> Option<Arc<[HeaderName]>> {
+    let Some(texts) = texts else {
+        return Some(KEPT_BY_DEFAULT.into());
+    };
+    let names: Vec<Option<HeaderName>> =
+        texts.found.iter().map(|text| header(scan, text)).collect();
+    let names: Option<Vec<HeaderName>> = names.into_iter().collect();
+    names.filter(|_| texts.complete).map(Into::into)
+}
+
+fn header(scan: &Scan<'_>, text: &Text) -> Option<HeaderName> {
+    let name = HeaderName::from_bytes(text.value.as_bytes()).ok();
+    let wrong = match &name {
+        Some(name) if may_be_kept(name) => return Some(name.clone()),
+        Some(_) => format!(
+            "{} is never kept: it is a credential, about one connection, or made anew for each answer",
+            text.shown()
+        ),
+        None => format!("{} names no header", text.shown()),
+    };
+    let remedy = "write names of headers whose values mean the same in a repeated answer";
+    scan.error("H0156", &text.at, wrong, remedy);
+    None
 }
 
 fn ttl(scan: &Scan<'_>, raw: &RawGuard, default: Span) -> Option<Span> {

@@ -4,6 +4,7 @@ use axum::extract::{Path, RawQuery, State};
 use axum::response::IntoResponse;
 use hapax_ledger::guard::{GuardState, TTL_DEFAULT};
 use hapax_ledger::id::KeyId;
+use hapax_ledger::lease::Fence;
 use hapax_store::nouns::{Changed, KeyFilter, KeyRecord, KeyResolution};
 use http::StatusCode;
 use serde::Serialize;
@@ -14,6 +15,7 @@ use super::describe::asked::{GuardQuery, ResolveKeyRequest};
 use super::describe::value;
 use super::event::unavailable;
 use super::list::{self, Asked, Invalid, ListBody};
+use super::own::FENCE_MAX;
 use super::posted::{self, Posted};
 use crate::clock::text as time_text;
 use crate::http::answer::{self, Answer, problem};
@@ -35,6 +37,7 @@ struct KeyBody {
     state: &'static str,
     /// How often it ran.
     runs: u32,
+    /// Of its latest run; `ifFence` of a resolution.
     fence: u64,
     node: String,
     #[schema(schema_with = value::time)]
@@ -135,6 +138,7 @@ pub async fn resolve(
         _ => None,
     });
     let reason = fields.text("reason");
+    let if_fence = fields.optional_number("ifFence", 0..=FENCE_MAX);
     if let Err(refused) = fields.finish() {
         return refused.answer();
     }
@@ -156,7 +160,17 @@ pub async fn resolve(
             (KeyResolution::NotExecuted, body)
         }
     };
-    settle(&api, id, resolution, &body, posted.authority(reason)).await
+    let run = Run {
+        fence: if_fence.map_or(record.fence, Fence::from_u64),
+        seen: record,
+    };
+    settle(&api, &run, resolution, &body, posted.authority(reason)).await
+}
+
+/// The run that somebody knows about: the one they name, or else the latest as it was looked at here.
+struct Run {
+    fence: Fence,
+    seen: KeyRecord,
 }
 
 fn resolved(id: KeyId, outcome: &'static str, state: GuardState) -> ResolvedBody {
@@ -169,17 +183,25 @@ fn resolved(id: KeyId, outcome: &'static str, state: GuardState) -> ResolvedBody
 
 async fn settle(
     api: &Api,
-    id: KeyId,
+    run: &Run,
     resolution: KeyResolution,
     body: &ResolvedBody,
     by: hapax_store::nouns::Authority,
 ) -> Answer {
     let said = serde_json::to_string(body).unwrap_or_default();
-    match api.store.resolve_key(id, resolution, by, said).await {
+    let (id, fence) = (run.seen.id, run.fence);
+    let resolved = api.store.resolve_key(id, fence, resolution, by, said);
+    match resolved.await {
         Ok(Changed::Done) => answer::json(StatusCode::OK, body),
         Ok(Changed::Before(before)) => posted::before(before, StatusCode::OK),
         // It is there: it was looked at before.
-        Ok(Changed::NotFound | Changed::NameTaken) => problem(answer::KEY_NOT_UNKNOWN),
+        Ok(Changed::NotFound | Changed::NameTaken) => {
+            let moved = run.seen.fence != fence || run.seen.state == GuardState::Unknown;
+            problem(match moved {
+                true => answer::KEY_RAN_AGAIN,
+                false => answer::KEY_NOT_UNKNOWN,
+            })
+        }
         Err(error) => unavailable(&error),
     }
 }

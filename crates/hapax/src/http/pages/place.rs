@@ -48,7 +48,10 @@ pub async fn key(ask: Ask, Path(id): Path<String>) -> Shown {
 
 /// What became of a guarded request.
 pub async fn resolve(ask: Ask, Path(id): Path<String>, form: Submitted) -> Shown {
-    let body = json!({ "outcome": form.text("outcome"), "reason": form.text("reason") });
+    let mut body = json!({ "outcome": form.text("outcome"), "reason": form.text("reason") });
+    if let Ok(fence) = form.text("fence").parse::<u64>() {
+        body["ifFence"] = fence.into();
+    }
     let path = format!("/guard/key/{}", piece(&id));
     match ask
         .post(&format!("{path}/resolve"), &body, form.once())

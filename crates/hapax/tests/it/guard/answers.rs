@@ -1,7 +1,8 @@
 //! The cases of a key, one by one.
 
 use super::scene::{Scene, answered, at_first, carried_out, counting, refused, request};
-use crate::effects::scene::on_each_store;
+use crate::effects::scene::{SQLITE, on_each_store};
+use crate::support::clock::{TOO_LONG, until};
 use crate::support::world::{Act, World};
 
 #[test]
@@ -82,11 +83,7 @@ fn a_key_on_other_methods_is_passed_through() {
 #[test]
 fn a_key_is_one_to_255_letters_in_one_header() {
     let world = counting();
-    let scene = Scene::new(
-        crate::effects::scene::SQLITE,
-        &world.url(""),
-        "required = true",
-    );
+    let scene = Scene::new(SQLITE, &world.url(""), "required = true");
     let long = "k".repeat(256);
     let two = "a\r\nidempotency-key: b";
     for key in ["", "\"open", long.as_str(), two] {
@@ -130,14 +127,57 @@ fn an_upstream_that_dies_after_the_work_leaves_an_unknown_outcome() {
     });
 }
 
+/// The bare and the quoted form are one key, also for an upstream that compares letter by letter.
+#[test]
+fn a_key_is_sent_again_as_it_was_sent_before() {
+    on_each_store(|store| {
+        for (preset, sent) in [("", "k1"), ("preset = \"ietf\"", "\"k1\"")] {
+            let world = at_first(Act::HangUp);
+            let tenant = preset.len();
+            let lines = format!("tenant = \"t{tenant}\"\non_unknown = \"keyed\"\n{preset}");
+            let scene = Scene::new(store, &world.url(""), &lines);
+            refused(&scene.charge("k1"), 502, "upstream-lost");
+            answered(&scene.charge("\"k1\""), 1, false);
+            answered(&scene.charge("k1"), 1, true);
+            let seen = world.seen().into_iter();
+            let keys: Vec<String> = seen.map(|seen| seen.key().to_owned()).collect();
+            assert_eq!(keys, [sent, sent], "{preset}");
+        }
+    });
+}
+
+#[test]
+fn a_key_that_has_expired_says_so_and_does_not_run_again() {
+    on_each_store(|store| {
+        let world = counting();
+        let lines = "ttl = \"1s\"\nforce_short_ttl = true\ngrace = \"1h\"";
+        let scene = Scene::new(store, &world.url(""), lines);
+        answered(&scene.charge("k1"), 1, false);
+        let expired = until(TOO_LONG, "it has expired", || {
+            Some(scene.charge("k1")).filter(|answer| answer.status != 201)
+        });
+        refused(&expired, 409, "key-expired");
+        assert_eq!(world.seen().len(), 1);
+    });
+}
+
+#[test]
+fn a_guard_says_which_headers_are_kept() {
+    let world = counting();
+    let scene = Scene::new(SQLITE, &world.url(""), "headers = [\"X-Private\"]");
+    answered(&scene.charge("k1"), 1, false);
+    let again = scene.charge("k1");
+    answered(&again, 1, true);
+    assert_eq!(again.header("x-private"), Some("1"));
+    for other in ["content-type", "set-cookie"] {
+        assert_eq!(again.header(other), None, "{again:?}");
+    }
+}
+
 #[test]
 fn an_upstream_that_is_silent_leaves_an_unknown_outcome() {
     let world = World::new(|_| Act::Hang);
-    let scene = Scene::new(
-        crate::effects::scene::SQLITE,
-        &world.url(""),
-        "timeout = \"200ms\"",
-    );
+    let scene = Scene::new(SQLITE, &world.url(""), "timeout = \"200ms\"");
     refused(&scene.charge("k1"), 504, "upstream-lost");
     refused(&scene.charge("k1"), 409, "outcome-unknown");
     assert_eq!(world.seen().len(), 1);
@@ -218,11 +258,7 @@ fn a_request_beyond_the_limit_is_refused_and_a_large_one_arrives_whole() {
         let sum: usize = seen.body.iter().map(|byte| usize::from(*byte)).sum();
         Act::AnswerWith(201, "", format!("{} {sum}", seen.body.len()))
     });
-    let scene = Scene::new(
-        crate::effects::scene::SQLITE,
-        &world.url(""),
-        "body_max = \"1MiB\"",
-    );
+    let scene = Scene::new(SQLITE, &world.url(""), "body_max = \"1MiB\"");
     let head = "x-user: ada\r\nidempotency-key: k1\r\n";
     let large = "a".repeat(1 << 20);
     let answer = scene.ask(&request("POST", "/charges", head, &large));

@@ -36,6 +36,61 @@ fn two_callers_with_one_key_do_not_meet() {
     });
 }
 
+/// H3: an upstream of several hosts has users of each, and its answers are theirs.
+#[test]
+fn two_hosts_of_one_upstream_do_not_meet() {
+    on_each_store(|store| {
+        let world = counting();
+        let scene = Scene::new(store, &world.url(""), "");
+        let at = |scene: &Scene, host: &str| {
+            let head = format!("POST /charges HTTP/1.1\r\nhost: {host}\r\nx-user: 7\r\n");
+            scene.ask(format!("{head}idempotency-key: k1\r\ncontent-length: 0\r\n\r\n").as_bytes())
+        };
+        answered(&at(&scene, "a.test"), 1, false);
+        answered(&at(&scene, "b.test"), 2, false);
+        answered(&at(&scene, "A.test:80"), 1, true);
+        answered(&at(&scene, "b.test"), 2, true);
+        let lines = "tenant = \"one\"\nhost = \"upstream\"";
+        let scene = Scene::new(store, &world.url(""), lines);
+        answered(&at(&scene, "a.test"), 3, false);
+        answered(&at(&scene, "b.test"), 3, true);
+    });
+}
+
+/// What a caller says was forwarded is a caller's word, unless the operator says that it is a proxy's.
+#[test]
+fn a_caller_does_not_steer_who_decides() {
+    let forged = "x-forwarded-host: admin.test\r\nx-forwarded-proto: https\r\nx-forwarded-for: 10.0.0.1\r\n\
+                  x-forwarded-user: root\r\nforwarded: for=10.0.0.1\r\n";
+    let asked = |more: &str| {
+        let (world, auth) = (counting(), World::well());
+        let lines = format!(
+            "shared_scope = true\nforward_auth = \"{}\"\n{more}",
+            auth.url("/may")
+        );
+        let scene = Scene::with(SQLITE, &world.url(""), &lines);
+        answered(&scene.ask(&charge_as(forged, "k1")), 1, false);
+        (
+            auth.seen().remove(0).headers,
+            world.seen().remove(0).headers,
+        )
+    };
+    let (auth, upstream) = asked("");
+    assert_eq!(auth.get("x-forwarded-user"), None, "{auth:?}");
+    assert_eq!(auth["x-forwarded-for"], "127.0.0.1");
+    assert!(!auth["forwarded"].contains("10.0.0.1"), "{auth:?}");
+    for told in [&auth, &upstream] {
+        assert_eq!(told["x-forwarded-host"], "api.test");
+        assert_eq!(told["x-forwarded-proto"], "http");
+    }
+    let (auth, upstream) = asked("trust_forwarded = true");
+    assert_eq!(auth["x-forwarded-user"], "root");
+    for told in [&auth, &upstream] {
+        assert_eq!(told["x-forwarded-host"], "admin.test");
+        assert_eq!(told["x-forwarded-for"], "10.0.0.1, 127.0.0.1");
+    }
+}
+
 #[test]
 fn a_caller_who_is_known_by_a_secret_is_kept_as_its_hash() {
     let world = counting();

@@ -154,6 +154,14 @@ const MISTAKES: &[(&str, &str)] = &[
         "H0155",
     ),
     (
+        "shared_scope = true\nheaders = [\"etag\", \"Set-Cookie\"]",
+        "H0156 +:20 `Set-Cookie` is never kept",
+    ),
+    (
+        "shared_scope = true\nheaders = [\"x y\"]",
+        "H0156 +:12 `x y` names no header",
+    ),
+    (
         "shared_scope = true\nttll = \"72h\"",
         "H0102 +:1 unknown field `ttll` in [[guard]] | did you mean `ttl`?",
     ),

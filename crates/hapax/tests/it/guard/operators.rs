@@ -115,6 +115,67 @@ fn a_resolution_is_carried_out_once_and_by_operators() {
     );
 }
 
+/// E4: what somebody found out about one run neither frees the key of the next nor settles it.
+#[test]
+fn a_resolution_is_about_the_run_that_was_looked_at() {
+    on_each_store(|store| {
+        let world = World::new(|_| Act::HangUp);
+        let scene = Scene::new(store, &world.url(""), "");
+        let id = unknown(&scene, "k1");
+        let path = format!("/api/v1/guard/key/{id}");
+        let fence = || scene.server.get(&path).json()["fence"].clone();
+        let resolve = |fence: &Value| {
+            let body =
+                json!({"outcome": "not_executed", "reason": "not in the books", "ifFence": fence});
+            scene.server.post(&format!("{path}/resolve"), &body)
+        };
+        let first = fence();
+        assert_eq!(resolve(&first).status, 200);
+        // It runs again, and is lost again, while somebody else still looks at the run before.
+        assert_eq!(unknown(&scene, "k1"), id);
+        let late = resolve(&first);
+        assert_eq!(
+            (late.status, &late.json()["code"]),
+            (409, &json!("H0347")),
+            "{late:?}"
+        );
+        refused(&scene.charge("k1"), 409, "outcome-unknown");
+        let second = fence().to_string();
+        let shown = scene.run(&["keys", "show", &id]).expect_exit(0);
+        assert!(
+            shown.stderr.contains(&format!("--if-fence {second}")),
+            "{shown:?}"
+        );
+        let by_fence = |fence: &str| {
+            let outcome = ["--outcome", "executed", "--reason", "found it"];
+            let mut args = vec!["keys", "resolve", id.as_str(), "--if-fence", fence];
+            args.extend(outcome);
+            scene.run(&args)
+        };
+        let late = by_fence(&first.to_string()).expect_exit(3);
+        assert!(late.stderr.contains("error[H0347]"), "{late:?}");
+        by_fence(&second).expect_exit(0);
+        refused(&scene.charge("k1"), 409, "response-not-kept");
+        assert_eq!(world.seen().len(), 2);
+    });
+}
+
+/// One probe that hangs holds up neither the others nor a server that stops.
+#[test]
+fn probes_that_hang_hold_up_nobody() {
+    let world = World::new(|_| Act::HangUp);
+    let probe = World::new(|_| Act::Hang);
+    let lines = format!("probe = \"{}\"", probe.url("/applied?key={key}"));
+    let scene = Scene::new(SQLITE, &world.url(""), &lines);
+    for at in 0..5 {
+        unknown(&scene, &format!("k{at}"));
+    }
+    probe.wait_for("a question about each", |seen| seen.len() >= 5);
+    assert!(probe.at_once_max() > 1, "they were asked one by one");
+    scene.server.signal("TERM");
+    assert_eq!(scene.server.wait().code(), Some(0));
+}
+
 #[test]
 fn lists_of_keys_have_pages() {
     on_each_store(|store| {

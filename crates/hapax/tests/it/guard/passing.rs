@@ -100,6 +100,41 @@ fn a_request_is_passed_on_as_it_comes_with_its_trailers() {
 }
 
 #[test]
+fn a_body_of_unknown_length_arrives_whole_whatever_the_method() {
+    for method in ["GET", "DELETE", "PUT"] {
+        let (heard, hears) = channel();
+        let address = upstream(move |mut stream| {
+            read_until(&mut stream, "\r\n\r\n");
+            let body = read_until(&mut stream, "0\r\n\r\n");
+            heard.send(body).expect("heard");
+            stream
+                .write_all(b"HTTP/1.1 200 ok\r\ncontent-length: 0\r\n\r\n")
+                .expect("sent");
+        });
+        let scene = Scene::new(SQLITE, &format!("http://{address}"), "");
+        let request = format!(
+            "{method} /search HTTP/1.1\r\nhost: api.test\r\ntransfer-encoding: chunked\r\n\r\n5\r\nwhole\r\n0\r\n\r\n"
+        );
+        let answer = scene.ask(request.as_bytes());
+        assert_eq!(answer.status, 200, "{method}: {answer:?}");
+        let body = hears.recv_timeout(TOO_LONG).expect("a body");
+        assert!(body.contains("whole"), "{method}: {body}");
+    }
+}
+
+#[test]
+fn trailers_that_are_not_passed_on_are_not_announced() {
+    let world = counting();
+    let scene = Scene::new(SQLITE, &world.url(""), "");
+    let request = "POST /charges HTTP/1.1\r\nhost: api.test\r\nx-user: ada\r\nidempotency-key: k1\r\n\
+                   transfer-encoding: chunked\r\ntrailer: x-sum\r\n\r\n2\r\n{}\r\n0\r\nx-sum: 7\r\n\r\n";
+    answered(&scene.ask(request.as_bytes()), 1, false);
+    let seen = world.seen().remove(0);
+    assert_eq!(seen.body, b"{}");
+    assert!(!seen.headers.contains_key("trailer"), "{seen:?}");
+}
+
+#[test]
 fn a_connection_may_change_its_protocol() {
     let address = upstream(|mut stream| {
         let head = read_until(&mut stream, "\r\n\r\n").to_lowercase();
@@ -157,7 +192,7 @@ fn an_open_tunnel_does_not_keep_a_server_from_stopping() {
 fn the_upstream_is_told_who_calls_and_nothing_about_the_connection() {
     let world = counting();
     let scene = Scene::new(SQLITE, &world.url("/base/"), "");
-    let more = "connection: keep-alive, x-private, idempotency-key\r\nx-private: 1\r\nkeep-alive: timeout=5\r\n\
+    let more = "connection: keep-alive, x-private, idempotency-key, x-user\r\nx-private: 1\r\nkeep-alive: timeout=5\r\n\
                 te: trailers\r\nx-user: ada\r\nidempotency-key: k1\r\nx-forwarded-for: 10.0.0.1\r\n";
     answered(
         &scene.ask(&request("POST", "/charges?a=b%20c", more, "{}")),
@@ -177,6 +212,7 @@ fn the_upstream_is_told_who_calls_and_nothing_about_the_connection() {
         Some("for=127.0.0.1;proto=http;host=\"api.test\"")
     );
     assert_eq!(told("idempotency-key"), Some("k1"));
+    assert_eq!(told("x-user"), Some("ada"), "the guard's own word for it");
     assert_eq!(told("te"), Some("trailers"));
     for gone in ["connection", "keep-alive", "x-private"] {
         assert_eq!(told(gone), None, "{seen:?}");

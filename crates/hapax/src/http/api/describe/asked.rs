@@ -145,6 +145,9 @@ bodies! {
         /// Why; it stands in the audit log.
         #[schema(schema_with = value::text)]
         reason: String,
+        /// Act only if the latest run of the key is still the one with this `fence`.
+        #[schema(schema_with = value::fence_or_null)]
+        if_fence: Option<u64>,
     }
 
     /// A replay of many events.
