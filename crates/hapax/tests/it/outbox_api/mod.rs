@@ -5,6 +5,8 @@
 //! - [`again`]: attempts, dead letters, sending again, jobs
 //! - `crash`: `kill -9` while the deliveries of a message are made; it needs the shim, and so Linux
 //! - [`failing`]: an endpoint that fails until it is disabled
+//! - [`importing`]: types of events from a description
+//! - [`not_offered`]: what is refused with 501; who is asking
 //! - [`operators`]: endpoints of operators
 //! - [`polling`]: consumers that ask
 //! - [`settings`]: schedules, envelopes, endpoints that are gone
@@ -22,8 +24,10 @@ mod catalogue;
 #[cfg(target_os = "linux")]
 mod crash;
 mod failing;
+mod importing;
 mod lost_key;
 mod messages;
+mod not_offered;
 mod operators;
 mod polling;
 mod scene;
