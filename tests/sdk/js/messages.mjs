@@ -58,22 +58,25 @@ async function messagesUnderKeys(app, endpoint, eventType) {
   return made.id;
 }
 
-/** A payload that is sent byte for byte, under a type of its own. */
+/** Payloads that are sent byte for byte, under a type of their own. */
 async function raw(app) {
-  const eventType = `raw.${LOT}`;
-  const text = '<thing  done="yes"/>\n';
+  const [eventType, json, xml] = [`raw.${LOT}`, '{"done" :  "\\u0079es"}\n', "<done/>\n"];
   await svix.endpoint.create(app, { url: sink.url("/raw"), uid: "ep-raw", eventTypes: [eventType] });
   const secret = (await svix.endpoint.getSecret(app, "ep-raw")).key;
-  // The first endpoint takes all types. Once it has this one, what it has seen changes no more.
   const before = sink.at("/a").length;
-  const message = await svix.message.create(app, messageInRaw(eventType, text, "text/xml"));
-  const [one] = await arrived("/raw", 1);
-  assert.equal(one.body, text);
-  assert.equal(one.headers["content-type"], "text/xml");
-  verified(one, secret);
-  await arrived("/a", before + 1);
+  await svix.message.create(app, messageInRaw(eventType, json));
+  const [first] = await arrived("/raw", 1);
+  assert.deepEqual([first.body, first.headers["content-type"]], [json, "application/json"]);
+  verified(first, secret);
+  const message = await svix.message.create(app, messageInRaw(eventType, xml, "text/xml"));
+  const second = (await arrived("/raw", 2))[1];
+  assert.deepEqual([second.body, second.headers["content-type"]], [xml, "text/xml"]);
+  // The package of the standard takes JSON only.
+  new Webhook(secret).verify(second.body, second.headers);
   const got = await svix.message.get(app, message.id, { withContent: true });
-  assert.deepEqual(got.payload, { rawPayload: text });
+  assert.deepEqual(got.payload, { rawPayload: xml });
+  // The first endpoint takes all types. Once it has these, what it has seen changes no more.
+  await arrived("/a", before + 2);
   await svix.endpoint.delete(app, "ep-raw");
 }
 
@@ -116,8 +119,6 @@ export async function attempts(app, endpoint, message) {
     return found.success >= 3 ? found : null;
   });
   assert.equal(stats.fail, 0);
-  const tries = await svix.endpoint.getAttemptStats(app, endpoint);
-  assert.ok(tries.success >= 3 && tries.fail === 0);
   said("attempts: by message, by endpoint, by pages, one, destinations, resend, stats");
 }
 

@@ -73,19 +73,24 @@ def messages(app, endpoint, event_type):
 
 
 def raw(app):
-    """A payload that is sent byte for byte, under a type of its own."""
-    kind, text = f"raw.{LOT}", '<thing  done="yes"/>\n'
+    """Payloads that are sent byte for byte, under a type of their own."""
+    kind, json, xml = f"raw.{LOT}", '{"done" :  "\\u0079es"}\n', "<done/>\n"
     svix.endpoint.create(app, EndpointIn(url=sink.url("/raw"), uid="ep-raw", event_types=[kind]))
     secret = svix.endpoint.get_secret(app, "ep-raw").key
-    # The first endpoint takes all types. Once it has this one, what it has seen changes no more.
     before = len(sink.at("/a"))
-    message = svix.message.create(app, message_in_raw(kind, text, "text/xml"))
+    svix.message.create(app, message_in_raw(kind, json))
     headers, body = sink.wait("/raw", 1)[0]
-    assert body == text.encode() and headers["content-type"] == "text/xml"
+    assert body == json.encode() and headers["content-type"] == "application/json"
     verified(headers, body, secret)
-    sink.wait("/a", before + 1)
+    message = svix.message.create(app, message_in_raw(kind, xml, "text/xml"))
+    headers, body = sink.wait("/raw", 2)[1]
+    assert body == xml.encode() and headers["content-type"] == "text/xml"
+    # The package of the standard takes JSON only.
+    Webhook(secret).verify(body, headers)
     got = svix.message.get(app, message.id, MessageGetOptions(with_content=True))
-    assert got.payload == {"rawPayload": text}
+    assert got.payload == {"rawPayload": xml}
+    # The first endpoint takes all types. Once it has these, what it has seen changes no more.
+    sink.wait("/a", before + 2)
     svix.endpoint.delete(app, "ep-raw")
 
 

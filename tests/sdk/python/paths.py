@@ -51,7 +51,7 @@ offered = {
     for path, item in description["paths"].items()
     for method in item
 }
-unknown = []
+unknown = set()
 for folder in [os.path.dirname(svix.__file__), *sys.argv[1:]]:
     named = operations(folder)
     assert len(named) >= OPERATIONS_MIN, f"{folder} names {len(named)} operations"
@@ -59,6 +59,6 @@ for folder in [os.path.dirname(svix.__file__), *sys.argv[1:]]:
     for method, path in refused:
         status, told = ask(method, path.replace("{}", "one"))
         if (status, told.get("code")) != (501, "H0327"):
-            unknown.append(f"{method} {path}: {status} {told}")
-    print(f"paths: {len(named)} operations, {len(refused)} of them answer 501", flush=True)
-sys.exit("\n".join(unknown))
+            unknown.add(f"{method} {path}: {status} {told}")
+    print(f"paths: {len(named)} operations, {len(refused)} of them are not offered", flush=True)
+sys.exit("\n".join(sorted(unknown)))

@@ -199,30 +199,32 @@ async fn inline(scene: &Scene) {
     assert_eq!(api.get(app).await.expect("there").name, "inline");
 }
 
-/// A payload that is sent byte for byte, under a type of its own.
+/// Payloads that are sent byte for byte, under a type of their own.
 async fn raw(scene: &Scene) {
-    let text = "<thing  done=\"yes\"/>\n";
-    let mut endpoint = at(scene, "/raw", "ep-raw");
+    let (api, app) = (scene.svix.endpoint(), &scene.app);
     let raw_type = format!("raw.{}", scene.lot);
+    let mut endpoint = at(scene, "/raw", "ep-raw");
     endpoint.event_types = word(&raw_type);
     let id = make(scene, endpoint).await;
-    let (api, app) = (scene.svix.endpoint(), &scene.app);
-    let secret = api
-        .get_secret(app.clone(), id.clone())
-        .await
-        .expect("a key")
-        .key;
-    let message = MessageIn::new_raw_payload(raw_type, text.to_owned());
-    let message = message.with_content_type("text/xml".to_owned());
-    // The first endpoint takes all types. Once it has this one, what it has seen changes no more.
+    let secret = api.get_secret(app.clone(), id.clone()).await;
+    let secret = secret.expect("a key").key;
     let before = scene.sink.at("/a").len();
-    let made = scene.publish(message).await;
-    let seen = &scene.sink.wait("/raw", 1).await[0];
-    assert_eq!(seen.body, text.as_bytes());
-    assert_eq!(seen.headers["content-type"], "text/xml");
-    verified(seen, &secret);
-    scene.sink.wait("/a", before + 1).await;
-    assert_eq!(payload(scene, &made.id).await, json!({"rawPayload": text}));
+    let (object, xml) = ("{\"done\" :  \"\\u0079es\"}\n", "<done/>\n");
+    let message = |text: &str| MessageIn::new_raw_payload(raw_type.clone(), text.to_owned());
+    scene.publish(message(object)).await;
+    scene.sink.wait("/raw", 1).await;
+    let last = message(xml).with_content_type("text/xml".to_owned());
+    let last = scene.publish(last).await;
+    let seen = scene.sink.wait("/raw", 2).await;
+    let kinds = ["application/json", "text/xml"];
+    for ((seen, text), kind) in seen.iter().zip([object, xml]).zip(kinds) {
+        assert_eq!(seen.body, text.as_bytes());
+        assert_eq!(seen.headers["content-type"], kind);
+        verified(seen, &secret);
+    }
+    assert_eq!(payload(scene, &last.id).await, json!({"rawPayload": xml}));
+    // The first endpoint takes all types. Once it has these, what it has seen changes no more.
+    scene.sink.wait("/a", before + 2).await;
     api.delete(app.clone(), id).await.expect("gone");
 }
 
