@@ -1,7 +1,7 @@
 // Sending again, messages for those who ask, figures.
 
 import assert from "node:assert/strict";
-import { arrived, finished, refused, said, sink, svix, until } from "./scene.mjs";
+import { LOT, arrived, finished, paged, refused, said, sink, svix, until } from "./scene.mjs";
 
 export async function recovery(app, eventType) {
   const since = new Date(Date.now() - 60_000);
@@ -38,24 +38,40 @@ export async function recovery(app, eventType) {
   said("recover, replayMissing, bulkReplay, background tasks, sendExample");
 }
 
-/** A consumer's place is kept by the server; whoever shows an older one is told so. */
-export async function consumers(app, endpoint) {
+/** Messages that are due later are not polled early; a consumer's place is kept by the server. */
+export async function consumers(app) {
   const { poller } = svix.message;
-  const polled = await poller.poll(app, endpoint, { limit: 1 });
-  assert.deepEqual([polled.data.length, polled.done], [1, false]);
-  const rest = await poller.poll(app, endpoint, { iterator: polled.iterator });
-  assert.ok(rest.data.every((one) => one.id !== polled.data[0].id));
-  const poll = (how) => poller.consumerPoll(app, endpoint, "worker", how);
-  const page = await poll({ limit: 1 });
-  assert.equal((await poll({ limit: 1 })).data[0].id, page.data[0].id);
-  const next = await poll({ limit: 1, iterator: page.iterator });
-  assert.notEqual(next.data[0].id, page.data[0].id);
-  await poll({ limit: 1, iterator: next.iterator });
-  const behind = await refused(409, () => poll({ iterator: page.iterator }));
+  const [endpoint, eventType] = ["ep-polled", `polled.${LOT}`];
+  const to = { url: sink.url("/polled"), uid: endpoint, eventTypes: [eventType], disabled: true };
+  await svix.endpoint.create(app, to);
+  const deliverAt = new Date(Date.now() + 2_000);
+  const due = [];
+  for (let number = 0; number < 3; number++) {
+    due.push((await svix.message.create(app, { eventType, payload: {}, deliverAt })).id);
+  }
+  const ids = (page) => page.data.map((one) => one.id);
+  const poll = (how) => poller.poll(app, endpoint, how);
+  assert.deepEqual(ids(await poll()), []);
+  const came = await until("their time", async () => {
+    const found = ids(await poll());
+    return found.length === 3 ? found : null;
+  });
+  assert.ok(Date.now() >= deliverAt);
+  assert.deepEqual(came.toSorted(), due.toSorted());
+  assert.deepEqual(await paged(poll), came);
+  const asConsumer = (how) => poller.consumerPoll(app, endpoint, "worker", how);
+  const first = await asConsumer({ limit: 1 });
+  // It is shown until it is taken.
+  assert.deepEqual([ids(first), ids(await asConsumer({ limit: 1 }))], [[came[0]], [came[0]]]);
+  const second = await asConsumer({ limit: 1, iterator: first.iterator });
+  assert.deepEqual(ids(second), [came[1]]);
+  assert.deepEqual(ids(await asConsumer({ iterator: second.iterator })), [came[2]]);
+  const behind = await refused(409, () => asConsumer({ iterator: first.iterator }));
   assert.equal(behind.code, "H0333");
-  assert.ok((await poller.consumerSeek(app, endpoint, "worker", { after: new Date() })).iterator);
-  assert.deepEqual((await poll()).data, []);
-  said("poller: pages; consumers: a place that is kept, 409, seek");
+  assert.ok((await poller.consumerSeek(app, endpoint, "worker", { after: deliverAt })).iterator);
+  assert.deepEqual(ids(await asConsumer()), came);
+  await svix.endpoint.delete(app, endpoint);
+  said("poller: pages, nothing before its time; consumers: a place that is kept, 409, seek");
 }
 
 export async function statistics(app) {

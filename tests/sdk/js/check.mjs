@@ -15,7 +15,7 @@ const message = await messages(app, endpoint, eventType);
 await attempts(app, endpoint, message);
 await rotation(app, endpoint, eventType);
 await recovery(app, eventType);
-await consumers(app, endpoint);
+await consumers(app);
 await statistics(app);
 await operators(app, eventType);
 await portal(app);

@@ -15,7 +15,7 @@ from svix.api import (
 )
 from svix.models import AppUsageStatsIn, MessageStatus, PollingEndpointConsumerSeekIn
 
-from scene import finished, refused, said, sink, svix, until
+from scene import LOT, finished, paged, refused, said, sink, svix, until
 
 
 def recovery(app, event_type):
@@ -47,36 +47,35 @@ def recovery(app, event_type):
     svix.endpoint.send_example(app, "ep-c", EventExampleIn(event_type=event_type, example_index=1))
     _, body = sink.wait("/c", 2 * sent + 1)[-1]
     assert body == b'{"n":2}', body
-    polled = svix.message.poller.poll(app, "ep-c", MessagePollerPollOptions(limit=2))
-    assert len(polled.data) == 2 and not polled.done
-    rest = svix.message.poller.poll(app, "ep-c", MessagePollerPollOptions(iterator=polled.iterator))
-    assert not {one.id for one in polled.data} & {one.id for one in rest.data}
-    said("recover, replay-missing, bulk-replay, background tasks, send-example, poller")
+    said("recover, replay-missing, bulk-replay, background tasks, send-example")
 
 
-def consumers(app, event_type):
-    """A message that is due later is not polled early; a consumer's place is kept by the server."""
-    poller = svix.message.poller
-    svix.endpoint.create(app, EndpointIn(url=sink.url("/polled"), uid="ep-polled", disabled=True))
+def consumers(app):
+    """Messages that are due later are not polled early; a consumer's place is kept by the server."""
+    poller, kind = svix.message.poller, f"polled.{LOT}"
+    svix.endpoint.create(app, EndpointIn(
+        url=sink.url("/polled"), uid="ep-polled", event_types=[kind], disabled=True))
+    poll = lambda **how: poller.poll(app, "ep-polled", MessagePollerPollOptions(**how))
     soon = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=2)
-    poll = lambda **how: poller.consumer_poll(
+    due = [svix.message.create(app, MessageIn(event_type=kind, payload={}, deliver_at=soon)).id for _ in range(3)]
+    assert poll().data == []
+    ids = lambda page: [one.id for one in page.data]
+    came = until("their time", lambda: (lambda found: found if len(found) == 3 else None)(ids(poll())))
+    assert datetime.datetime.now(datetime.timezone.utc) >= soon and sorted(came) == sorted(due)
+    assert [one.id for one in paged(poll, limit=1)] == came
+    as_consumer = lambda **how: poller.consumer_poll(
         app, "ep-polled", "worker", MessagePollerConsumerPollOptions(**how))
-    page = poll()
-    while not page.done:
-        page = poll(iterator=page.iterator)
-    place = page.iterator
-    late = svix.message.create(app, MessageIn(event_type=event_type, payload={"n": 9}, deliver_at=soon))
-    assert late.id not in [one.id for one in poll(iterator=place).data]
-    came = until("its time", lambda: (lambda p: p if late.id in [one.id for one in p.data] else None)(poll()))
-    assert datetime.datetime.now(datetime.timezone.utc) >= soon
-    assert [one.id for one in came.data].count(late.id) == 1
-    assert late.id not in [one.id for one in poll(iterator=came.iterator).data]
-    assert late.id not in [one.id for one in poll().data]
-    assert refused(409, lambda: poll(iterator=place)).code == "H0333"
+    first = as_consumer(limit=1)
+    assert ids(first) == ids(as_consumer(limit=1)) == came[:1], "it is shown until it is taken"
+    second = as_consumer(limit=1, iterator=first.iterator)
+    assert ids(second) == came[1:2]
+    last = as_consumer(iterator=second.iterator)
+    assert ids(last) == ids(as_consumer()) == came[2:]
+    assert refused(409, lambda: as_consumer(iterator=first.iterator)).code == "H0333"
     back = PollingEndpointConsumerSeekIn(after=soon)
     assert poller.consumer_seek(app, "ep-polled", "worker", back).iterator
-    assert late.id in [one.id for one in poll().data]
-    said("poller: nothing before its time; consumers: a place that is kept, seek")
+    assert ids(as_consumer()) == came
+    said("poller: pages, nothing before its time; consumers: a place that is kept, 409, seek")
 
 
 def statistics(app):

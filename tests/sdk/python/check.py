@@ -20,7 +20,7 @@ def main():
     attempts(app, endpoint, message)
     rotation(app, endpoint, event_type)
     recovery(app, event_type)
-    consumers(app, event_type)
+    consumers(app)
     statistics(app)
     operational(app, event_type)
     portal(app)

@@ -38,7 +38,7 @@ async fn main() {
     attempt::check(&scene, &endpoint, &message).await;
     rotation::check(&scene, &endpoint).await;
     recovery::check(&scene).await;
-    poller::check(&scene, &endpoint).await;
+    poller::check(&scene).await;
     statistics::check(&scene).await;
     operational::check(&scene).await;
     portal::check(&scene).await;
