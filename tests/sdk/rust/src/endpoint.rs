@@ -28,11 +28,9 @@ pub fn at(scene: &Scene, path: &str, uid: &str) -> EndpointIn {
 
 /// Makes it.
 pub async fn make(scene: &Scene, endpoint: EndpointIn) -> String {
-    let made = scene
-        .svix
-        .endpoint()
-        .create(scene.app.clone(), endpoint, None);
-    made.await.expect("made").id
+    let api = scene.svix.endpoint();
+    let made = api.create(scene.app.clone(), endpoint, None).await;
+    made.expect("made").id
 }
 
 pub async fn check(scene: &Scene) -> String {

@@ -22,16 +22,14 @@ async fn payload(scene: &Scene, message: &str) -> serde_json::Value {
         with_content: Some(true),
     };
     let (app, message) = (scene.app.clone(), message.to_owned());
-    let got = scene.svix.message().get(app, message, Some(options));
-    got.await.expect("there").payload
+    let got = scene.svix.message().get(app, message, Some(options)).await;
+    got.expect("there").payload
 }
 
 pub async fn check(scene: &Scene, endpoint: &str) -> String {
     let (app, event_id) = (&scene.app, format!("evt-{}", scene.lot));
-    let secret = scene
-        .svix
-        .endpoint()
-        .get_secret(app.clone(), endpoint.to_owned());
+    let (api, endpoints) = (scene.svix.message(), scene.svix.endpoint());
+    let secret = endpoints.get_secret(app.clone(), endpoint.to_owned());
     let secret = secret.await.expect("a key").key;
     let mut first = scene.message(1);
     first.event_id = Some(event_id.clone());
@@ -61,17 +59,14 @@ pub async fn check(scene: &Scene, endpoint: &str) -> String {
     let ids: BTreeSet<&str> = ids.map(|id| id.expect("a text")).collect();
     assert_eq!(ids, BTreeSet::from([&*message.id, &*second.id]));
     assert_eq!(payload(scene, &message.id).await, json!({"n": 1}));
-    let bare = scene.svix.message().get(app.clone(), event_id, None);
-    let bare = bare.await.expect("there by its event_id");
+    let bare = api.get(app.clone(), event_id, None).await;
+    let bare = bare.expect("there by its event_id");
     assert_eq!((&bare.id, bare.payload), (&message.id, json!({})));
     lists(scene, &message, &second).await;
     precheck(scene).await;
     inline(scene).await;
     raw(scene).await;
-    let expunged = scene
-        .svix
-        .message()
-        .expunge_content(app.clone(), message.id.clone());
+    let expunged = api.expunge_content(app.clone(), message.id.clone());
     expunged.await.expect("gone");
     assert_eq!(payload(scene, &message.id).await, json!({"expired": true}));
     said(
@@ -113,9 +108,10 @@ async fn under_a_key(scene: &Scene) -> MessageOut {
 
 /// Filters, and pages of one.
 async fn lists(scene: &Scene, first: &MessageOut, second: &MessageOut) {
+    let api = scene.svix.message();
     let ids = async |options: MessageListOptions| {
-        let page = scene.svix.message().list(scene.app.clone(), Some(options));
-        let page = page.await.expect("a page");
+        let page = api.list(scene.app.clone(), Some(options)).await;
+        let page = page.expect("a page");
         (
             page.data.into_iter().map(|one| one.id).collect::<Vec<_>>(),
             page.iterator,
@@ -169,12 +165,12 @@ async fn lists(scene: &Scene, first: &MessageOut, second: &MessageOut) {
 }
 
 async fn precheck(scene: &Scene) {
-    let app = &scene.app;
+    let (app, messages) = (&scene.app, scene.svix.message());
     let active = async |channel: Option<&str>| {
         let mut asked = MessagePrecheckIn::new(scene.event_type.clone());
         asked.channels = channel.and_then(word);
-        let told = scene.svix.message().precheck(app.clone(), asked, None);
-        told.await.expect("an answer").active
+        let told = messages.precheck(app.clone(), asked, None).await;
+        told.expect("an answer").active
     };
     assert!(active(None).await);
     let mut patch = svix::models::EndpointPatch::new();
@@ -193,8 +189,12 @@ async fn inline(scene: &Scene) {
     let app = format!("rust-inline-{}", scene.lot);
     let mut message = scene.message(5);
     message.application = Some(ApplicationIn::new("inline".to_owned()));
-    let made = scene.svix.message().create(app.clone(), message, None);
-    made.await.expect("published");
+    let made = scene
+        .svix
+        .message()
+        .create(app.clone(), message, None)
+        .await;
+    made.expect("published");
     let api = scene.svix.application();
     assert_eq!(api.get(app).await.expect("there").name, "inline");
 }
@@ -231,11 +231,9 @@ async fn raw(scene: &Scene) {
 /// Ends the payloads of all messages.
 pub async fn expunge_all(scene: &Scene) {
     let made = scene.publish(scene.message(99)).await;
-    let task = scene
-        .svix
-        .message()
-        .expunge_all_contents(scene.app.clone(), None);
-    let task = task.await.expect("a task");
+    let api = scene.svix.message();
+    let task = api.expunge_all_contents(scene.app.clone(), None).await;
+    let task = task.expect("a task");
     assert_eq!(task.task, BackgroundTaskType::ApplicationPurgeContent);
     let purged = finished(&scene.svix, &task.id).await.data["messagesPurged"].as_u64();
     assert!(purged.expect("a number") >= 1);

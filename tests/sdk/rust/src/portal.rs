@@ -34,13 +34,11 @@ pub async fn check(scene: &Scene) {
 }
 
 /// One that may only look.
+#[expect(deprecated, reason = "users of the SDK still ask for it so")]
 async fn viewer(scene: &Scene) {
     let (api, app) = (scene.svix.authentication(), &scene.app);
     let mut asked = AppPortalAccessIn::new();
-    #[expect(deprecated, reason = "users of the SDK still have it")]
-    {
-        asked.read_only = Some(true);
-    }
+    asked.read_only = Some(true);
     let access = api.app_portal_access(app.clone(), asked, None).await;
     let viewer = client(access.expect("a token").token);
     let (endpoints, authentication) = (viewer.endpoint(), viewer.authentication());

@@ -37,9 +37,8 @@ pub async fn check(scene: &Scene, message: &str) {
 async fn content(svix: &Svix, app: &str, message: &str) {
     let mut some = BulkExpungeContentsIn::new();
     some.ids = Some(BTreeSet::from([message.to_owned()]));
-    let expunged = svix
-        .message()
-        .bulk_expunge_content(app.to_owned(), some, None);
+    let messages = svix.message();
+    let expunged = messages.bulk_expunge_content(app.to_owned(), some, None);
     assert_eq!(refused(501, expunged.await), NOT_OFFERED);
     let api = svix.message_attempt();
     let tried = api

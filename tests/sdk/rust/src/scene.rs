@@ -36,8 +36,9 @@ impl Scene {
 
     /// Publishes it.
     pub async fn publish(&self, message: MessageIn) -> MessageOut {
-        let made = self.svix.message().create(self.app.clone(), message, None);
-        made.await.expect("published")
+        let api = self.svix.message();
+        let made = api.create(self.app.clone(), message, None).await;
+        made.expect("published")
     }
 }
 

@@ -18,7 +18,9 @@ pub async fn check(scene: &Scene) {
         asked
     };
     let api = svix.statistics();
-    let task = api.aggregate_app_stats(asked(&[app, "nobody"]), None).await;
+    let task = api
+        .aggregate_app_stats(asked(&[app.as_str(), "nobody"]), None)
+        .await;
     let task = task.expect("a task");
     let nobody = BTreeSet::from(["nobody".to_owned()]);
     assert_eq!(task.unresolved_app_ids, nobody);
