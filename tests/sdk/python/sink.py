@@ -9,7 +9,7 @@ TOO_LONG_SECONDS = 60
 
 class Sink:
     def __init__(self):
-        self.status = 200
+        # What is answered at a path; 200 elsewhere.
         self.statuses = {}
         self._seen = []
         self._arrived = threading.Condition()
@@ -21,7 +21,7 @@ class Sink:
                 with sink._arrived:
                     headers = {name.lower(): value for name, value in self.headers.items()}
                     sink._seen.append((self.path, headers, body))
-                    status = sink.statuses.get(self.path, sink.status)
+                    status = sink.statuses.get(self.path, 200)
                     sink._arrived.notify_all()
                 self.send_response(status)
                 self.send_header("content-length", "2")

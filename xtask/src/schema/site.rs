@@ -1,4 +1,4 @@
-//! A server for clients that ask questions: with sample events, on SQLite in a temporary folder, for as long as a value of ours lives.
+//! A server for clients that ask questions: with sample events, in a temporary folder, for as long as a value of ours lives.
 //!
 //! Whatever ends this process, the server goes with it: a small shell process waits on a pipe that only we hold open, and
 //! when that closes it stops the server and removes the folder.
@@ -24,6 +24,9 @@ const START_PAUSE: Duration = Duration::from_millis(20);
 /// The admin token. The server is gone in a minute, and only loopback reaches it.
 const TOKEN: &str = "hpx_for_the_schema_check_only";
 
+/// What it seals secrets with, as nodes on PostgreSQL share it: 32 bytes. The secrets are gone in a minute, too.
+const VAULT_KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+
 /// How schemathesis is told what to look at.
 const CONFIG: &str = include_str!("schemathesis.toml");
 
@@ -46,8 +49,20 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// Builds the program as tests do, starts it with more in its config, and sends it some events.
+    /// A server on SQLite, with more in its config.
     pub(crate) fn start(more: &str) -> anyhow::Result<Site> {
+        Site::with(more, |folder| {
+            format!("sqlite:{}", folder.join("hapax.db").display())
+        })
+    }
+
+    /// A server on this database.
+    pub(crate) fn on_postgres(url: &str, more: &str) -> anyhow::Result<Site> {
+        Site::with(more, |_| url.to_owned())
+    }
+
+    /// Builds the program as tests do, starts it, and sends it some events.
+    fn with(more: &str, store: impl FnOnce(&Path) -> String) -> anyhow::Result<Site> {
         // Built for the tests, with all features of all packages: any other choice would build most of it a second time.
         let build = [
             "test",
@@ -63,7 +78,7 @@ impl Site {
         let receiver = loopback::free_address()?;
         fs::write(
             folder.path().join("hapax.toml"),
-            config(folder.path(), address, receiver) + more,
+            config(&store(folder.path()), address, receiver) + more,
         )?;
         // From here on the undertaker removes it.
         let folder = folder.keep();
@@ -195,13 +210,12 @@ fn undertaker(program: &Path, folder: &Path, receiver: SocketAddr) -> anyhow::Re
 }
 
 /// One source, one effect that succeeds and one that cannot.
-fn config(folder: &Path, address: SocketAddr, receiver: SocketAddr) -> String {
-    let store = folder.join("hapax.db");
-    let store = store.display();
+fn config(store: &str, address: SocketAddr, receiver: SocketAddr) -> String {
     format!(
         r#"
 listen = "{address}"
-store = "sqlite:{store}"
+store = "{store}"
+vault_key = "{VAULT_KEY}"
 
 [admin]
 token = "{TOKEN}"

@@ -1,5 +1,6 @@
-//! A sink that keeps what arrives.
+//! A sink that keeps what arrives, and answers as it is told.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -25,6 +26,8 @@ pub struct Seen {
 pub struct Sink {
     address: SocketAddr,
     seen: Arc<Mutex<Vec<Seen>>>,
+    /// What is answered at a path; 200 elsewhere.
+    statuses: Arc<Mutex<HashMap<String, u16>>>,
     arrived: Arc<Notify>,
 }
 
@@ -34,6 +37,7 @@ impl Sink {
         let sink = Sink {
             address: listener.local_addr().expect("an address"),
             seen: Arc::default(),
+            statuses: Arc::default(),
             arrived: Arc::default(),
         };
         let taking = sink.clone();
@@ -47,6 +51,17 @@ impl Sink {
 
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
+    }
+
+    /// Answers with this status from now on.
+    pub fn answer(&self, path: &str, status: u16) {
+        let mut statuses = self.statuses.lock().expect("nobody panics with it");
+        statuses.insert(path.to_owned(), status);
+    }
+
+    fn status(&self, path: &str) -> u16 {
+        let statuses = self.statuses.lock().expect("nobody panics with it");
+        statuses.get(path).copied().unwrap_or(200)
     }
 
     pub fn at(&self, path: &str) -> Vec<Seen> {
@@ -78,10 +93,11 @@ impl Sink {
         loop {
             while let Some((seen, length)) = whole(&bytes) {
                 bytes.drain(..length);
+                let status = self.status(&seen.path);
                 self.seen.lock().expect("nobody panics with it").push(seen);
                 self.arrived.notify_waiters();
-                let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
-                if stream.write_all(answer).await.is_err() {
+                let answer = format!("HTTP/1.1 {status} Told\r\ncontent-length: 2\r\n\r\nok");
+                if stream.write_all(answer.as_bytes()).await.is_err() {
                     return;
                 }
             }

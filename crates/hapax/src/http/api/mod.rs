@@ -161,10 +161,13 @@ pub fn router(api: Api) -> Router {
             api.clone(),
             auth::require_for_app,
         ));
+    let beside = outbox::unsupported::beside()
+        .layer(middleware::from_fn_with_state(api.clone(), auth::require));
     let (open, document) = open().split_for_parts();
     let document = document.nest(UNDER, described).nest(UNDER, described_apps);
     let document = Document::new(document);
     open.nest(UNDER, guarded.merge(of_apps))
+        .merge(beside)
         .layer(Extension(document))
         .fallback(nothing_here)
         .method_not_allowed_fallback(wrong_method)

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hapax::clock;
 use hapax::dispatch::directory::{Directory, Found};
-use hapax::outbox::extra::AppExtra;
+use hapax::outbox::extra::{AppExtra, EndpointExtra};
 use hapax_ledger::effect::EffectState;
 use hapax_ledger::time::Span;
 use hapax_store::nouns::{About, Entry};
@@ -59,9 +59,10 @@ async fn what_is_refused_comes_again_when_the_consumer_wants_it() {
     scene.end().await;
 }
 
-/// Ten at five a second: the bucket holds five, the others take a second more.
+/// Ten at five a second, by the consumer's own log: the bucket holds five, each of the others comes a fifth of a second later.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rate_holds() {
+    const BETWEEN: Duration = Duration::from_millis(200);
     let world = World::well();
     let scene = Scene::new().await;
     let app = scene.app(&AppExtra::default()).await;
@@ -74,8 +75,46 @@ async fn a_rate_holds() {
     for _ in 0..10 {
         scene.publish(app, "{}", About::default()).await;
     }
-    block_in_place(|| world.wait_for("all", |seen| seen.len() == 10));
-    assert!(tick() - start >= Duration::from_millis(900));
+    let seen = block_in_place(|| world.wait_for("all", |seen| seen.len() == 10));
+    let mut at: Vec<_> = seen.iter().map(|one| one.at).collect();
+    at.sort();
+    let mut earliest = start;
+    for late in &at[5..] {
+        earliest += BETWEEN;
+        assert!(*late >= earliest, "{:?} too early", earliest - *late);
+    }
+    scene.end().await;
+}
+
+/// By the consumer's own log: never more with it than its cap, and always as many while there are more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_consumer_has_no_more_at_a_time_than_it_asked_for() {
+    const CAP: usize = 2;
+    const ALL: usize = 9;
+    let world = World::new(|_| Act::Held);
+    let scene = Scene::new().await;
+    let app = scene.app(&AppExtra::default()).await;
+    let wish = Wish {
+        extra: EndpointExtra {
+            concurrency: Some(2),
+            ..EndpointExtra::default()
+        },
+        ..Wish::default()
+    };
+    scene.endpoint(app, &world.url("/"), wish).await;
+    let mut events = Vec::new();
+    for _ in 0..ALL {
+        events.push(scene.publish(app, "{}", About::default()).await);
+    }
+    for answered in 0..ALL {
+        let with_it = (answered + CAP).min(ALL);
+        block_in_place(|| world.wait_for("the next", |seen| seen.len() == with_it));
+        world.release(1);
+    }
+    for event in events {
+        scene.until_state(event, EffectState::Done).await;
+    }
+    assert_eq!((world.at_once_max(), world.seen().len()), (CAP, ALL));
     scene.end().await;
 }
 
@@ -171,6 +210,76 @@ async fn order_holds_under_retries() {
             .collect();
         let expected: Vec<usize> = (1..=EACH).flat_map(|number| [number; 3]).collect();
         assert_eq!(numbers, expected, "{key}");
+    }
+    scene.end().await;
+}
+
+/// A consumer that says nothing about one key is sent all of the others meanwhile, and of that key nothing more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_hangs_holds_up_no_other() {
+    const EACH: usize = 3;
+    let world = World::new(|seen| match &*seen.body {
+        b"\"slow\"" => Act::Held,
+        _ => Act::Answer(200),
+    });
+    let scene = Scene::new().await;
+    let app = scene.app(&AppExtra::default()).await;
+    scene.endpoint(app, &world.url("/"), tries(1)).await;
+    let keys = ["slow", "b", "c"];
+    let mut events = Vec::new();
+    for number in 0..EACH * keys.len() {
+        let key = keys[number % keys.len()];
+        let about = About {
+            ordering_key: Some(key.to_owned()),
+            ..About::default()
+        };
+        events.push(scene.publish(app, &format!("\"{key}\""), about).await);
+    }
+    let of = |seen: &[Seen], key: &str| -> Vec<usize> {
+        let body = format!("\"{key}\"");
+        let own = seen.iter().filter(|one| one.body == body.as_bytes());
+        own.map(sequence).collect()
+    };
+    let others = EACH * (keys.len() - 1);
+    block_in_place(|| world.wait_for("the others", |seen| seen.len() > others));
+    let seen = world.seen();
+    assert_eq!(of(&seen, "slow"), [1]);
+    for key in &keys[1..] {
+        assert_eq!(of(&seen, key), [1, 2, 3], "{key}");
+    }
+    world.release(EACH);
+    for event in events {
+        scene.until_state(event, EffectState::Done).await;
+    }
+    assert_eq!(of(&world.seen(), "slow"), [1, 2, 3]);
+    scene.end().await;
+}
+
+/// Messages of one sequence are numbered, and none waits for the one before it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sequence_is_numbered_and_does_not_wait() {
+    const ALL: usize = 4;
+    let world = World::new(|_| Act::Held);
+    let scene = Scene::new().await;
+    let app = scene.app(&AppExtra::default()).await;
+    scene.endpoint(app, &world.url("/"), tries(1)).await;
+    let mut events = Vec::new();
+    for number in 1..=ALL {
+        let about = About {
+            sequence_key: Some("orders".to_owned()),
+            ..About::default()
+        };
+        events.push(scene.publish(app, &number.to_string(), about).await);
+    }
+    // Nothing is answered yet.
+    let seen = block_in_place(|| world.wait_for("all of them", |seen| seen.len() == ALL));
+    for one in &seen {
+        assert_eq!(one.body, sequence(one).to_string().as_bytes());
+    }
+    assert_eq!(world.at_once_max(), ALL);
+    world.release(ALL);
+    for event in events {
+        scene.until_state(event, EffectState::Done).await;
     }
     scene.end().await;
 }

@@ -6,6 +6,8 @@
 //! - `crash`: `kill -9` while the deliveries of a message are made; it needs the shim, and so Linux
 //! - [`failing`]: an endpoint that fails until it is disabled
 //! - `hang_up`: publishers that hang up in the middle of a commit; like `crash`
+//! - [`importing`]: types of events from a description
+//! - [`not_offered`]: what is refused with 501; who is asking
 //! - [`operators`]: endpoints of operators
 //! - [`polling`]: consumers that ask
 //! - [`settings`]: schedules, envelopes, endpoints that are gone
@@ -25,8 +27,10 @@ mod crash;
 mod failing;
 #[cfg(target_os = "linux")]
 mod hang_up;
+mod importing;
 mod lost_key;
 mod messages;
+mod not_offered;
 mod operators;
 mod polling;
 mod scene;

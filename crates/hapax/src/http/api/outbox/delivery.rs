@@ -229,7 +229,8 @@ pub async fn dead_letters(
     RawQuery(query): RawQuery,
 ) -> impl IntoResponse {
     let mut wanted = Wanted::all();
-    wanted.filter.states = vec![EffectState::Dead, EffectState::Uncertain];
+    // Deliveries are keyed effects, and those never wait for a person as uncertain: see `hapax_ledger::transition`.
+    wanted.filter.states = vec![EffectState::Dead];
     wanted.expanded = true;
     let query = query.unwrap_or_default();
     let asked: Asked<(Wanted, Option<String>), EffectId> =

@@ -66,19 +66,18 @@ pub async fn openapi(
     let replace_all = fields.flag("replaceAll");
     let spec = fields.json("spec");
     let raw = fields.optional_text_up_to("specRaw", 2 * 1024 * 1024);
-    let spec = match (spec, raw) {
-        (Some(spec), None) => Some(spec),
-        (None, Some(raw)) => serde_json::from_str(&raw).ok(),
-        (Some(_), Some(_)) | (None, None) => None,
+    let found = match (spec, raw) {
+        (Some(spec), None) => webhooks(&spec).map_err(|why| ("spec", why)),
+        (None, Some(raw)) => raw_webhooks(&raw).map_err(|why| ("specRaw", why)),
+        (Some(_), Some(_)) | (None, None) => {
+            Err(("spec", "one of spec and specRaw is expected".to_owned()))
+        }
     };
-    let found = spec.as_ref().map(webhooks);
-    match &found {
-        Some(Ok(_)) => {}
-        Some(Err(why)) => fields.refuse("spec", why),
-        None => fields.refuse("spec", "one of spec and specRaw (as JSON) is expected"),
+    if let Err((field, why)) = &found {
+        fields.refuse(field, why);
     }
     fields.finish()?;
-    let found = found.and_then(Result::ok).unwrap_or_default();
+    let found = found.unwrap_or_default();
     if dry_run {
         return Ok(said(&ImportedData {
             modified: Vec::new(),
@@ -105,6 +104,14 @@ fn said(data: &ImportedData) -> answer::Answer {
         data: &'a ImportedData,
     }
     answer::json(StatusCode::OK, &Body { data })
+}
+
+/// The webhooks of a document that came as text.
+fn raw_webhooks(raw: &str) -> Result<Vec<FoundBody>, String> {
+    let spec = serde_json::from_str(raw);
+    let spec: Value =
+        spec.map_err(|error| format!("JSON is expected; YAML is not read: {error}"))?;
+    webhooks(&spec)
 }
 
 /// The webhooks of a document: `webhooks`, or `x-webhooks` of older ones. References to its components become definitions.

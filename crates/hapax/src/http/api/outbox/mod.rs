@@ -5,8 +5,8 @@
 //! - [`message`]: what is published; `message_body`, `message_query`: how it is described and found; [`publishing`]: its way past the
 //!   router
 //! - [`attempt`], [`delivery`]: what became of it; `status`: in which words; sending again
-//! - [`stats`], [`usage`], [`task`], [`poller`], [`example`], [`import`], [`portal`], [`health`]: as they are called; `unsupported`: what is
-//!   refused
+//! - [`stats`], [`usage`], [`task`], [`poller`], [`example`], [`import`], [`portal`], [`whoami`], [`health`]: as they are called;
+//!   `unsupported`: what is refused
 //! - [`operational`]: endpoints of operators
 //! - [`lane`]: how the way to an endpoint is; [`quota`]: how many examples may be sent
 //! - [`jwks`]: public keys, open to everybody
@@ -44,6 +44,7 @@ pub(in crate::http::api) mod status;
 pub mod task;
 pub(in crate::http::api) mod unsupported;
 pub mod usage;
+pub mod whoami;
 pub(in crate::http::api) mod words;
 
 use axum::middleware;
@@ -144,9 +145,11 @@ pub(super) fn types() -> OpenApiRouter<Api> {
     router
 }
 
-/// What ends the token that asks.
+/// What is about the token that asks: what it is, and its end.
 pub(super) fn own_token() -> OpenApiRouter<Api> {
-    let mut router = OpenApiRouter::new().routes(routes!(portal::logout));
+    let mut router = OpenApiRouter::new()
+        .routes(routes!(whoami::show))
+        .routes(routes!(portal::logout));
     document::guard(router.get_openapi_mut(), |_| Role::Viewer, Scope::Anyone);
     router
 }
