@@ -13,7 +13,7 @@ use super::worker::{
     BROKEN, GIVEN_UP, LEASE, OK, SETTLED, START, accept_effects, advance, calling_for, claim_as,
     claim_one, done, effect_detail, ended, planned, rescue, serial,
 };
-use crate::nouns::{Born, Effect, Move, Moved, NewEffect, NewEvent, Reaped, Receipt};
+use crate::nouns::{Born, Effect, Move, Moved, NewEffect, NewEvent, Reaped, Receipt, Settlement};
 
 async fn accept(store: &Subject, key: &str, effects: Vec<NewEffect>) -> Receipt {
     accept_effects(store, key, effects).await
@@ -141,7 +141,12 @@ pub async fn a_late_settlement_changes_nothing_and_is_kept(store: Subject, dial:
 /// A worker that does not hear that its settlement came through says it again. That is no evidence of anything late.
 pub async fn a_settlement_that_is_said_again_is_no_late_one(store: Subject, dial: Dial) {
     accept(&store, "k", vec![planned("e", "1", Repeat::Keyed)]).await;
-    let refused = ended(BROKEN, Next::At(Span::from_secs(5)));
+    let said = |outcome| {
+        let mut settlement = Settlement::new(outcome, Next::At(Span::from_secs(5)));
+        settlement.said.error = Some("in its own words".to_owned());
+        Move::Settle(settlement)
+    };
+    let refused = said(BROKEN);
     let first = claim_one(&store).await;
     done(&store, &first, START).await;
     done(&store, &first, refused.clone()).await;
@@ -162,6 +167,17 @@ pub async fn a_settlement_that_is_said_again_is_no_late_one(store: Subject, dial
     let other = advance(&store, &first, SETTLED).await;
     assert_eq!(other, Moved::Refused(Rejected::StaleFence));
     assert_eq!(late().await, [Some((at(5), OK)), None]);
+    // That its lease is lost, the store says itself. If the worker says so, too, it was there after all.
+    dial.set(at(10));
+    let third = claim_one(&store).await;
+    done(&store, &third, START).await;
+    dial.set(at(41));
+    assert_eq!(rescue(&store).await, 1);
+    let why = Lost::LostLease;
+    let lost = advance(&store, &third, said(Outcome::Lost { why })).await;
+    assert_eq!(lost, Moved::Refused(Rejected::StaleFence));
+    let told = Some((at(41), Outcome::Lost { why }));
+    assert_eq!(late().await, [Some((at(5), OK)), None, told]);
 }
 
 /// Whoever plans has a clock of their own, which may be hours off. What is due, and when, goes by the store's.

@@ -16,7 +16,8 @@ use hapax_ledger::transition::{Change, EffectStep, Rejected, Resolution, Resolve
 use super::order::{Chain, ChainKey};
 use super::tiding::Kept;
 use crate::nouns::{
-    Attempt, ClaimAsk, Claimed, Effect, Move, Moved, NewEffect, Review, Said, Tally, Tiding,
+    Attempt, ClaimAsk, Claimed, Effect, Move, Moved, NewEffect, Review, Said, Settlement, Tally,
+    Tiding,
 };
 use crate::outcome_code::OutcomeCode;
 
@@ -182,7 +183,7 @@ impl Effects {
             (Ok(change), _) => change,
             (Err(rejected), Move::Settle(settlement)) => {
                 if rejected == Rejected::StaleFence {
-                    row.keep_late(now, fence, settlement.outcome);
+                    row.keep_late(now, fence, settlement);
                 }
                 return (Moved::Refused(rejected), None);
             }
@@ -412,17 +413,19 @@ impl Row {
     }
 
     /// Keeps what a worker says that was fenced off, unless the ledger has it from that very worker.
-    fn keep_late(&mut self, now: Time, fence: Fence, outcome: Outcome) {
+    fn keep_late(&mut self, now: Time, fence: Fence, settlement: &Settlement) {
         let ran = self
             .attempts
             .iter_mut()
             .find(|attempt| attempt.fence == fence && attempt.late.is_none());
-        let said = |outcome| {
+        let word = |outcome, said: &Said| {
             let code = OutcomeCode::of(outcome);
-            (code.kind, code.detail)
+            (code.kind, code.detail, said.error.clone())
         };
-        if let Some(attempt) = ran.filter(|attempt| said(attempt.outcome) != said(outcome)) {
-            attempt.late = Some((now, outcome));
+        let says = word(settlement.outcome, &settlement.said);
+        let news = |attempt: &&mut Attempt| word(attempt.outcome, &attempt.said) != says;
+        if let Some(attempt) = ran.filter(news) {
+            attempt.late = Some((now, settlement.outcome));
         }
     }
 }

@@ -128,22 +128,24 @@ impl<'a> AttemptColumns<'a> {
 
 /// What a worker said too late. Seldom needed, so one by one: the first to speak for an attempt is the one that is kept. What the
 /// ledger has from it already is no news: it did not hear that its word came through, and says it again.
-pub(super) struct LateRow {
+pub(super) struct LateRow<'a> {
     shard: i16,
     effect: Uuid,
     fence: i64,
     at: i64,
     code: OutcomeCode,
+    error: Option<Text<'a>>,
 }
 
-impl LateRow {
-    pub(super) fn of(late: &Late, now: Time) -> LateRow {
+impl<'a> LateRow<'a> {
+    pub(super) fn of(late: &'a Late, now: Time) -> LateRow<'a> {
         LateRow {
             shard: key_shard(late.effect),
             effect: Uuid(late.effect.bytes()),
             fence: late.fence.as_u64() as i64,
             at: now.micros(),
             code: OutcomeCode::of(late.outcome),
+            error: late.error.as_deref().map(sendable),
         }
     }
 
@@ -155,9 +157,11 @@ impl LateRow {
             (&self.at, Type::INT8),
             (&self.code.kind, Type::INT2),
             (&self.code.detail, Type::INT2),
+            (&self.error, Type::TEXT),
         ];
         let sql = "UPDATE hapax.attempt SET late_at = $4, late_outcome = $5, late_detail = $6
-             WHERE shard = $1 AND effect = $2 AND fence = $3 AND late_at IS NULL AND NOT (outcome = $5 AND detail = $6)";
+             WHERE shard = $1 AND effect = $2 AND fence = $3 AND late_at IS NULL
+                 AND NOT (outcome = $5 AND detail = $6 AND error IS NOT DISTINCT FROM $7::text)";
         (sql, params)
     }
 }

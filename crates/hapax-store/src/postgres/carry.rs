@@ -42,7 +42,7 @@ pub(super) struct HandRows<'a> {
     queue: QueueColumns<'a>,
     chains: ChainColumns<'a>,
     attempts: AttemptColumns<'a>,
-    late: Vec<LateRow>,
+    late: Vec<LateRow<'a>>,
     snapshots: Vec<SnapshotRow<'a>>,
     released: ReleasedColumns,
 }

@@ -47,6 +47,7 @@ pub(super) struct Late {
     pub(super) effect: EffectId,
     pub(super) fence: Fence,
     pub(super) outcome: Outcome,
+    pub(super) error: Option<String>,
 }
 
 /// The locked effects, and all that has to be written about them.
@@ -190,6 +191,7 @@ impl Hand {
                 effect,
                 fence,
                 outcome: settlement.outcome,
+                error: settlement.said.error.clone(),
             });
         }
         Moved::Refused(rejected)

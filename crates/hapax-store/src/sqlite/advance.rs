@@ -70,7 +70,7 @@ fn refuse(
     rejected: Rejected,
 ) -> Result<Moved, StoreError> {
     if let (Move::Settle(settlement), Rejected::StaleFence) = (what, rejected) {
-        attempt::keep_late(tx, held.row, fence, settlement.outcome)?;
+        attempt::keep_late(tx, held.row, fence, settlement)?;
     }
     Ok(Moved::Refused(rejected))
 }

@@ -13,7 +13,7 @@ use super::effect::Held;
 use super::sql_error;
 use super::writer::Tx;
 use crate::error::StoreError;
-use crate::nouns::{Attempt, Said};
+use crate::nouns::{Attempt, Said, Settlement};
 use crate::outcome_code::OutcomeCode;
 
 /// An attempt that has ended.
@@ -75,14 +75,16 @@ pub(super) fn keep_late(
     tx: &Tx<'_>,
     effect: i64,
     fence: Fence,
-    outcome: Outcome,
+    settlement: &Settlement,
 ) -> Result<(), StoreError> {
-    let code = OutcomeCode::of(outcome);
+    let code = OutcomeCode::of(settlement.outcome);
     let places = [
         "UPDATE effect SET last_late_at = ?3, last_late_outcome = ?4, last_late_detail = ?5
-         WHERE seq = ?1 AND last_fence = ?2 AND last_late_at IS NULL AND NOT (last_outcome = ?4 AND last_detail = ?5)",
+         WHERE seq = ?1 AND last_fence = ?2 AND last_late_at IS NULL
+             AND NOT (last_outcome = ?4 AND last_detail = ?5 AND last_error IS ?6)",
         "UPDATE attempt SET late_at = ?3, late_outcome = ?4, late_detail = ?5
-         WHERE effect = ?1 AND fence = ?2 AND late_at IS NULL AND NOT (outcome = ?4 AND detail = ?5)",
+         WHERE effect = ?1 AND fence = ?2 AND late_at IS NULL
+             AND NOT (outcome = ?4 AND detail = ?5 AND error IS ?6)",
     ];
     for update in places {
         tx.db
@@ -93,7 +95,8 @@ pub(super) fn keep_late(
                     fence.as_u64() as i64,
                     tx.now.micros(),
                     code.kind,
-                    code.detail
+                    code.detail,
+                    settlement.said.error
                 ])
             })
             .map_err(sql_error)?;

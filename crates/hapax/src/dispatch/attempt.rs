@@ -12,9 +12,7 @@ use hapax_ledger::outcome::{Evidence, Lost, NotSent, Outcome, classify};
 use hapax_ledger::time::Span;
 use hapax_ledger::transition::{Change, Did};
 use hapax_store::StoreError;
-use hapax_store::nouns::{
-    Advanced, Effect, EffectDetail, Move, Moved, Review, Said, Settlement,
-};
+use hapax_store::nouns::{Advanced, Effect, EffectDetail, Move, Moved, Review, Said, Settlement};
 
 use super::ask;
 use super::delivery;
@@ -257,7 +255,9 @@ impl Shared {
         loop {
             match self.advance(job, Move::Settle(settlement.clone())).await {
                 Ok(advanced) if failed => {
-                    return self.or_before(job, settlement.outcome, advanced.moved).await;
+                    return self
+                        .or_before(job, settlement.outcome, advanced.moved)
+                        .await;
                 }
                 Ok(advanced) => return advanced.moved,
                 Err(error) => {

@@ -19,8 +19,8 @@ use super::catalog::Catalog;
 use super::extra::{self, AppExtra, EndpointExtra, EventTypeExtra};
 use super::fan_out::FanOut;
 use super::registry::{Registry, Settings};
-use crate::dispatch::{Dispatcher, Promises};
 use crate::dispatch::directory::Directory;
+use crate::dispatch::{Dispatcher, Promises};
 
 /// How long a message is kept unless its publisher says otherwise: as long as a consumer may ask for it again.
 pub const KEEP_DEFAULT: Keep = Keep {

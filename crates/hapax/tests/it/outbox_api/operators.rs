@@ -172,7 +172,7 @@ fn operators_ask_only_for_what_is_told() {
         body[name] = json!(["endpoint.disabled", "background_task.finished"]);
         let refused = scene.post(PATH, &body);
         assert_eq!(refused.status, 422, "{refused:?}");
-        let text = String::from_utf8_lossy(&refused.body).into_owned();
+        let text = String::from_utf8_lossy(refused.body()).into_owned();
         assert!(text.contains("message.attempt.exhausted"), "{text}");
     }
     operators_endpoint(&scene, &world, json!({}));

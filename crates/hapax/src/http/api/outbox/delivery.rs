@@ -321,12 +321,7 @@ pub(super) fn again(api: &Api, message: &Message, endpoint: &Endpoint) -> Delive
     Delivery {
         event: message.event.id,
         endpoint: endpoint.id,
-        planned: plan_again(
-            message,
-            endpoint,
-            &registry.catalog(),
-            &registry.settings(),
-        ),
+        planned: plan_again(message, endpoint, &registry.catalog(), &registry.settings()),
     }
 }
 
