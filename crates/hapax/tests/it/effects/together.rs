@@ -12,7 +12,7 @@ const RATE: usize = 10;
 /// Two seconds' worth beyond what goes at once, for each node: without the others it would be done long before all are.
 const EVENTS_PER_NODE: usize = 20;
 /// So much later than it was sent a request may be seen: the one after it then seems to come too soon.
-const DELAY_MAX: Duration = Duration::from_millis(500);
+const DELAY_MAX: Duration = Duration::from_millis(1_500);
 /// Requests that a target that only fails gets at most before it is left alone: five, and those that are under way then.
 const AT_FIRST_MAX: usize = 5 + CAP - 1;
 const CAP: usize = 3;
