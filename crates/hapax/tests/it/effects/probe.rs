@@ -103,15 +103,19 @@ fn a_probe_that_hangs_delays_nobody_elses() {
     // Fewer in a row than would have the target left alone, and so often that all of them, some at a time, would take minutes.
     const ROUNDS: usize = 10;
     const FAILURES: usize = 4;
+    const HANGING: &str = "/hangs?key=";
+    const WELL: &str = "/well?key=";
     on_each_store(|store| {
         let world = World::new(|seen| match seen.target.as_str() {
-            "/hanging-probe" => Act::Hang,
-            "/probe" => Act::AnswerWith(200, "", "{\"applied\": true}".to_owned()),
+            target if target.starts_with(HANGING) => Act::Hang,
+            target if target.starts_with(WELL) => {
+                Act::AnswerWith(200, "", "{\"applied\": true}".to_owned())
+            }
             _ if seen.key().contains("well") => Act::Answer(200),
             _ => Act::Answer(500),
         });
-        let effects = [("hangs", "/hanging-probe"), ("other", "/probe")].map(|(name, probe)| {
-            let probe = world.url(probe);
+        let effects = [("hangs", HANGING), ("other", WELL)].map(|(name, probe)| {
+            let probe = world.url(&format!("{probe}{{key}}"));
             let more = format!("types = \"{name}\"\nrepeat = \"once\"\nprobe = \"{probe}\"");
             effect(name, &world.url("/x"), &more)
         });
@@ -124,7 +128,7 @@ fn a_probe_that_hangs_delays_nobody_elses() {
                 scene.wait_for_state(&event, "hangs", "uncertain");
             }
         }
-        let hanging = |seen: &Seen| seen.target == "/hanging-probe";
+        let hanging = |seen: &Seen| seen.target.starts_with(HANGING);
         world.wait_for("probes that hang", |seen| seen.iter().any(hanging));
         let event = scene.send("bad", "other", &json!({}));
         scene.wait_for_status(&event, "completed");
