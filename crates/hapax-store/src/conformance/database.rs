@@ -4,9 +4,11 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use hapax_ledger::time::Time;
 use tokio_postgres::{Client, NoTls};
 
-use crate::postgres::{Options, PostgresStore};
+use crate::nouns::lane_shard;
+use crate::postgres::{Options, PostgresStore, SHARDS};
 
 /// Where the server is. Tests without one say so and pass.
 const SERVER: &str = "HAPAX_TEST_POSTGRES";
@@ -46,6 +48,25 @@ impl Database {
     /// A session of somebody else's in this database.
     pub async fn client(&self) -> Client {
         connect(&self.url()).await
+    }
+
+    /// How many shards each node looks after that looks after any.
+    pub async fn shares(&self) -> Vec<usize> {
+        let sql = "SELECT count(*) FROM hapax.shard WHERE node IS NOT NULL GROUP BY node";
+        let rows = self.client().await.query(sql, &[]).await;
+        let rows = rows.expect("the server answers");
+        let share = |row: &tokio_postgres::Row| row.get::<_, i64>(0) as usize;
+        rows.iter().map(share).collect()
+    }
+
+    /// Until when a lane's shard is held, or what is claimed in that lane if that is longer; by the database's clock.
+    pub async fn held_until(&self, lane: &str) -> Time {
+        let sql = "SELECT greatest(until, (
+                 SELECT max(lease_until) FROM hapax.queue WHERE shard = s.shard AND state = 1 AND lane = $2
+             )) FROM hapax.shard s WHERE shard = $1";
+        let shard = lane_shard(lane, SHARDS) as i16;
+        let row = self.client().await.query_one(sql, &[&shard, &lane]).await;
+        Time::from_micros(row.expect("the server answers").get(0))
     }
 
     /// A session in the server's own database.

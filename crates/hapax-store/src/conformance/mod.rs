@@ -30,6 +30,7 @@ pub mod operator;
 pub mod order;
 pub mod own;
 pub mod polls;
+pub mod pooler;
 pub mod posts;
 pub mod publisher;
 pub mod reads;

@@ -204,6 +204,7 @@ pub struct PostgresStore {
     effects: Pool,
     movers: Pool,
     deciders: Pool,
+    beats: Pool,
     readers: Pool,
     keys: KeyLanes,
     reaper: Reapers,
@@ -257,6 +258,7 @@ impl PostgresStore {
             effects: opened.effects,
             movers: opened.movers,
             deciders: opened.deciders,
+            beats: opened.beats,
             bell: Bell::new(opened.readers.clone(), opened.line, (options.entropy)()),
             keys: KeyLanes::start(opened.keys, &options.entropy, &clock, epoch),
             reaper: Reapers::new(
@@ -305,11 +307,11 @@ impl Store for PostgresStore {
     }
 
     async fn beat(&self, beat: Beat) -> Result<Beaten, StoreError> {
-        node::beat(&self.readers, &beat, &self.clock).await
+        node::beat(&self.beats, &beat, &self.clock).await
     }
 
     async fn leave(&self, node: &str) -> Result<(), StoreError> {
-        node::leave(&self.readers, node).await
+        node::leave(&self.beats, node).await
     }
 
     async fn due(&self, shard: u16, after: Option<&str>) -> Result<Vec<LaneDue>, StoreError> {
@@ -448,6 +450,7 @@ impl Store for PostgresStore {
         self.effects.close();
         self.movers.close();
         self.deciders.close();
+        self.beats.close();
         self.readers.close();
     }
 

@@ -23,6 +23,9 @@ const EFFECTS: usize = 2;
 /// Connections for what people and their own code decide. Apart from the others: whoever waits there for an effect that is being
 /// moved keeps nobody else waiting.
 const DECIDERS: usize = 4;
+/// Connections for beats, on which requests under way rely: they wait for no list that somebody reads. Two, since one whose commit got no
+/// answer keeps its place for a while.
+const BEATS: usize = 2;
 /// Connections for all else: reads, the reaper, readiness.
 const READERS: usize = 4;
 
@@ -42,6 +45,8 @@ pub(super) struct Opened {
     pub(super) deciders: Pool,
     /// For guarded keys.
     pub(super) keys: Pool,
+    /// For beats.
+    pub(super) beats: Pool,
     /// For all else.
     pub(super) readers: Pool,
     /// For a session of one's own.
@@ -71,6 +76,7 @@ pub(super) async fn open(options: &Options) -> Result<Opened, StoreError> {
     let movers = new_pool(MOVERS, Statements::Planned);
     let deciders = new_pool(DECIDERS, Statements::Kept);
     let keys = new_pool(keys::CONNECTIONS, Statements::Planned);
+    let beats = new_pool(BEATS, Statements::Kept);
     let readers = new_pool(READERS, Statements::Anew);
     let migrated = migrate::migrate(&readers, options.new_store_id).await?;
     let line = Line {
@@ -83,6 +89,7 @@ pub(super) async fn open(options: &Options) -> Result<Opened, StoreError> {
         movers,
         deciders,
         keys,
+        beats,
         readers,
         line,
         migrated,

@@ -1,17 +1,13 @@
 //! PostgreSQL behind a pooler that hands its sessions from one transaction to the next.
 
-use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::time::Duration;
 
 use hapax_ledger::effect::Repeat;
 use hapax_ledger::event::EventStatus;
 use hapax_ledger::key::{KeyHash, KeyKind};
 use hapax_store::conformance::keys::{answered, claim, settle, wants};
 use hapax_store::conformance::operator::{carried, log};
+use hapax_store::conformance::pooler::Pooler;
 use hapax_store::conformance::sample::{
     KEEP, Subject, accept, accept_one, all, at, detail, reap_all,
 };
@@ -21,137 +17,39 @@ use hapax_store::conformance::worker::{
 use hapax_store::nouns::{Decision, KeyClaimed, OwnClaim, OwnClaimed, Receipted};
 use hapax_store::postgres::{Options, PostgresStore};
 use tempfile::TempDir;
-use tokio::time::timeout;
-use tokio_postgres::config::Host;
-use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage};
+use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 use crate::database::{Database, with_database};
 
-/// Set by whoever has installed PgBouncer: then a test without it fails. Otherwise it says that it was skipped.
-const WANTED: &str = "HAPAX_TEST_PGBOUNCER";
 /// Sessions with the server, for all nodes together.
 const SESSIONS: usize = 2;
-/// Nothing here takes so long unless it is broken.
-const TOO_LONG: Duration = Duration::from_secs(30);
 
-/// PgBouncer in a folder of its own, reached by a socket there. Dropped, it is gone.
-struct Pooler {
-    process: Child,
-    folder: TempDir,
-    user: String,
-    database: String,
+/// A pooler in a folder that is gone with it; `None` if PgBouncer is not installed.
+async fn start(database: &Database) -> Option<(Pooler, TempDir)> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pooler = Pooler::start(database, folder.path(), SESSIONS).await?;
+    Some((pooler, folder))
 }
 
-impl Drop for Pooler {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-fn program() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
-        // Where Debian puts it, which is not in everybody's path.
-        .chain([PathBuf::from("/usr/sbin")])
-        .map(|folder| folder.join("pgbouncer"))
-        .find(|program| program.is_file())
-}
-
-fn settings(database: &Database, folder: &Path) -> String {
-    let server: Config = database.url().parse().expect("a valid URL");
-    let host = match &server.get_hosts()[0] {
-        Host::Tcp(name) => name.clone(),
-        Host::Unix(folder) => folder.display().to_string(),
+async fn node(pooler: &Pooler, database: &Database) -> Subject {
+    let options = Options {
+        url: pooler.url(),
+        ..database.options()
     };
-    let port = server.get_ports().first().unwrap_or(&5432);
-    let user = server.get_user().expect("the URL names a user");
-    let password = server.get_password().map(String::from_utf8_lossy);
-    let password = password.map_or(String::new(), |secret| format!(" password='{secret}'"));
-    format!(
-        "[databases]
-         * = host={host} port={port} user={user}{password}
-         [pgbouncer]
-         listen_addr =
-         unix_socket_dir = {}
-         auth_type = any
-         pool_mode = transaction
-         default_pool_size = {SESSIONS}",
-        folder.display()
-    )
-    .lines()
-    .map(|line| format!("{}\n", line.trim()))
-    .collect()
+    Arc::new(PostgresStore::open(options).await.expect("the store opens"))
 }
 
-impl Pooler {
-    /// `None`: it is not installed.
-    async fn start(database: &Database) -> Option<Pooler> {
-        let Some(program) = program() else {
-            assert!(
-                std::env::var_os(WANTED).is_none(),
-                "PgBouncer is not installed"
-            );
-            eprintln!("skipped: PgBouncer is not installed");
-            return None;
-        };
-        let folder = tempfile::tempdir().expect("a folder");
-        let file = folder.path().join("pgbouncer.ini");
-        fs::write(&file, settings(database, folder.path())).expect("the folder takes a file");
-        let mut command = Command::new(program);
-        command.arg("-q").arg(&file).stderr(Stdio::null());
-        // It refuses to be root, and whoever it becomes needs to get into the folder.
-        if fs::metadata(folder.path()).expect("it is there").uid() == 0 {
-            command.args(["-u", "nobody"]);
-            fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777))
-                .expect("the folder is ours");
-        }
-        let mut pooler = Pooler {
-            process: command.spawn().expect("PgBouncer starts"),
-            folder,
-            user: "anybody".to_owned(),
-            database: database.name().to_owned(),
-        };
-        timeout(TOO_LONG, pooler.until_it_answers())
-            .await
-            .expect("PgBouncer answers");
-        Some(pooler)
-    }
-
-    async fn until_it_answers(&mut self) {
-        while tokio_postgres::connect(&self.url(), NoTls).await.is_err() {
-            let ended = self.process.try_wait().expect("it is our child");
-            assert_eq!(ended, None, "PgBouncer runs");
-            tokio::task::yield_now().await;
-        }
-    }
-
-    fn url(&self) -> String {
-        let (folder, user, database) = (self.folder.path().display(), &self.user, &self.database);
-        format!("host={folder} port=6432 user={user} dbname={database}")
-    }
-
-    async fn node(&self, database: &Database) -> Subject {
-        let options = Options {
-            url: self.url(),
-            ..database.options()
-        };
-        Arc::new(PostgresStore::open(options).await.expect("the store opens"))
-    }
-
-    /// A client that has one of the sessions to itself.
-    async fn inside(&self) -> Client {
-        let (client, connection) = tokio_postgres::connect(&self.url(), NoTls)
-            .await
-            .expect("the pooler answers");
-        tokio::spawn(connection);
-        client
-            .batch_execute("BEGIN")
-            .await
-            .expect("the server obeys");
-        client
-    }
+/// A client that has one of the sessions to itself.
+async fn inside(pooler: &Pooler) -> Client {
+    let (client, connection) = tokio_postgres::connect(&pooler.url(), NoTls)
+        .await
+        .expect("the pooler answers");
+    tokio::spawn(connection);
+    client
+        .batch_execute("BEGIN")
+        .await
+        .expect("the server obeys");
+    client
 }
 
 /// How many statements are kept in the session that this client has.
@@ -171,10 +69,13 @@ async fn n_kept(client: &Client) -> String {
 #[test]
 fn nodes_behind_a_pooler_accept_and_repeat() {
     with_database(|database| async move {
-        let Some(pooler) = Pooler::start(&database).await else {
+        let Some((pooler, _folder)) = start(&database).await else {
             return;
         };
-        let nodes = [pooler.node(&database).await, pooler.node(&database).await];
+        let nodes = [
+            node(&pooler, &database).await,
+            node(&pooler, &database).await,
+        ];
         for (round, expected_new) in [(0, 50), (1, 0), (2, 0)] {
             let racing = (0..200).map(|n| {
                 let node = nodes[n % 2].clone();
@@ -197,7 +98,7 @@ fn nodes_behind_a_pooler_accept_and_repeat() {
             .expect("the server answers");
         assert_eq!(row.get::<_, i64>(0), SESSIONS as i64, "sessions are shared");
         // Both at once, so that each has another session.
-        let (first, second) = tokio::join!(pooler.inside(), pooler.inside());
+        let (first, second) = tokio::join!(inside(&pooler), inside(&pooler));
         assert_eq!(
             (&*n_kept(&first).await, &*n_kept(&second).await),
             ("0", "0")
@@ -209,10 +110,13 @@ fn nodes_behind_a_pooler_accept_and_repeat() {
 #[test]
 fn nodes_behind_a_pooler_claim_settle_and_reap() {
     with_database(|database| async move {
-        let Some(pooler) = Pooler::start(&database).await else {
+        let Some((pooler, _folder)) = start(&database).await else {
             return;
         };
-        let nodes = [pooler.node(&database).await, pooler.node(&database).await];
+        let nodes = [
+            node(&pooler, &database).await,
+            node(&pooler, &database).await,
+        ];
         let mut events = Vec::new();
         for n in 0..4 {
             let effects = (0..20)
@@ -247,10 +151,13 @@ fn nodes_behind_a_pooler_claim_settle_and_reap() {
 #[test]
 fn nodes_behind_a_pooler_decide_and_write_it_down() {
     with_database(|database| async move {
-        let Some(pooler) = Pooler::start(&database).await else {
+        let Some((pooler, _folder)) = start(&database).await else {
             return;
         };
-        let nodes = [pooler.node(&database).await, pooler.node(&database).await];
+        let nodes = [
+            node(&pooler, &database).await,
+            node(&pooler, &database).await,
+        ];
         let new = calling_for("k", vec![planned("e", "1", Repeat::Converges)]);
         let event = accept_one(&nodes[0], "a", at(0), new).await.event;
         let deciding = (0..20).map(|n| {
@@ -283,10 +190,13 @@ fn nodes_behind_a_pooler_decide_and_write_it_down() {
 #[test]
 fn nodes_behind_a_pooler_run_a_key_once() {
     with_database(|database| async move {
-        let Some(pooler) = Pooler::start(&database).await else {
+        let Some((pooler, _folder)) = start(&database).await else {
             return;
         };
-        let nodes = [pooler.node(&database).await, pooler.node(&database).await];
+        let nodes = [
+            node(&pooler, &database).await,
+            node(&pooler, &database).await,
+        ];
         let racing = (0..100).map(|n| {
             let node = nodes[n % 2].clone();
             async move {

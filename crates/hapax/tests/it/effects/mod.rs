@@ -13,13 +13,17 @@
 //! - [`pause`]: a server that stands still beyond its lease
 //! - [`outage`]: a database that is away for longer than a lease
 //! - [`stop`]: a server that is told to stop
-//! - [`nodes`]: several servers on one database
+//! - [`nodes`]: several servers on one database, of which one is killed
+//! - [`moving`]: shards move between them, and nobody stands still for it
+//! - [`together`]: rates and breakers hold over all of them
+//! - [`pooler`]: servers whose database is behind PgBouncer
 //! - [`unheard`]: commits whose answer is lost, and what nobody tells a node of
 //! - [`metrics`]: what is counted of effects
 //!
-//! [`scene`] is a server with effects; [`judge`] compares the world with the ledger.
+//! [`scene`] is a server with effects, [`cluster`] are several; [`judge`] compares the world with the ledger.
 
 mod change;
+mod cluster;
 mod crash;
 #[cfg(target_os = "linux")]
 mod hang_up;
@@ -27,13 +31,16 @@ mod heartbeat;
 mod isolation;
 pub(crate) mod judge;
 mod metrics;
+mod moving;
 mod nodes;
 mod order;
 mod outage;
 mod outcomes;
 mod pause;
 mod plan;
+mod pooler;
 mod probe;
 pub(crate) mod scene;
 mod stop;
+mod together;
 mod unheard;

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::scene::{Scene, effect, ended, on_each_store};
 use crate::support::clock::{TOO_LONG, until};
-use crate::support::world::{Act, World};
+use crate::support::world::{Act, Seen, World};
 
 fn world() -> World {
     World::new(|seen| match seen.target.as_str() {
@@ -94,5 +94,43 @@ fn a_probe_that_is_added_is_asked_about_what_was_uncertain_before() {
         scene.reload(&[probed(&world)]);
         scene.wait_for_status(&event, "completed");
         assert_eq!(world.by_key()["x:yes"], 1);
+    });
+}
+
+/// Promise 7: probes that hang, many more than are asked at a time, keep no other target's probe waiting.
+#[test]
+fn a_probe_that_hangs_delays_nobody_elses() {
+    // Fewer in a row than would have the target left alone, and so often that all of them, some at a time, would take minutes.
+    const ROUNDS: usize = 10;
+    const FAILURES: usize = 4;
+    const HANGING: &str = "/hangs?key=";
+    const WELL: &str = "/well?key=";
+    on_each_store(|store| {
+        let world = World::new(|seen| match seen.target.as_str() {
+            target if target.starts_with(HANGING) => Act::Hang,
+            target if target.starts_with(WELL) => {
+                Act::AnswerWith(200, "", "{\"applied\": true}".to_owned())
+            }
+            _ if seen.key().contains("well") => Act::Answer(200),
+            _ => Act::Answer(500),
+        });
+        let effects = [("hangs", HANGING), ("other", WELL)].map(|(name, probe)| {
+            let probe = world.url(&format!("{probe}{{key}}"));
+            let more = format!("types = \"{name}\"\nrepeat = \"once\"\nprobe = \"{probe}\"");
+            effect(name, &world.url("/x"), &more)
+        });
+        let scene = Scene::new(store, &effects);
+        for round in 0..ROUNDS {
+            let well = scene.send(&format!("well_{round}"), "hangs", &json!({}));
+            scene.wait_for_status(&well, "completed");
+            for n in 0..FAILURES {
+                let event = scene.send(&format!("bad_{round}_{n}"), "hangs", &json!({}));
+                scene.wait_for_state(&event, "hangs", "uncertain");
+            }
+        }
+        let hanging = |seen: &Seen| seen.target.starts_with(HANGING);
+        world.wait_for("probes that hang", |seen| seen.iter().any(hanging));
+        let event = scene.send("bad", "other", &json!({}));
+        scene.wait_for_status(&event, "completed");
     });
 }

@@ -1,7 +1,13 @@
 //! A server with effects, and what its API shows of them.
 
-use hapax_store::conformance::database::with_database;
+use std::path::Path;
+use std::sync::Arc;
+
+use hapax_store::conformance::database::{Database, with_database};
+use hapax_store::conformance::pooler::Pooler;
+use hapax_store::postgres::SHARDS;
 use serde_json::{Value, json};
+use tokio::runtime::Handle;
 
 use crate::support::clock::{TOO_LONG, until};
 use crate::support::sender::Sender;
@@ -186,4 +192,58 @@ pub(crate) fn on_postgres(test: fn(&str)) {
         let work = tokio::task::spawn_blocking(move || test(&url));
         work.await.expect("the checks hold");
     });
+}
+
+/// The same with all that a test can see of the database.
+pub(crate) fn on_database(test: fn(&Shelf)) {
+    with_database(move |database| async move {
+        let shelf = Shelf {
+            database,
+            runtime: Handle::current(),
+        };
+        let work = tokio::task::spawn_blocking(move || test(&shelf));
+        work.await.expect("the checks hold");
+    });
+}
+
+/// A PostgreSQL database, and who looks after what in it.
+pub(crate) struct Shelf {
+    database: Arc<Database>,
+    runtime: Handle,
+}
+
+impl Shelf {
+    pub(crate) fn url(&self) -> String {
+        self.database.url()
+    }
+
+    /// PgBouncer before it, with so many sessions, in this folder; `None` if it is not installed.
+    pub(crate) fn pooler(&self, folder: &Path, sessions: usize) -> Option<Pooler> {
+        let starting = Pooler::start(&self.database, folder, sessions);
+        self.runtime.block_on(starting)
+    }
+
+    /// How many shards each node looks after that looks after any.
+    pub(crate) fn shares(&self) -> Vec<usize> {
+        self.runtime.block_on(self.database.shares())
+    }
+
+    /// Until when a lane's shard is held, or what is claimed in that lane if that is longer, in unix microseconds of the database's clock.
+    pub(crate) fn held_until(&self, lane: &str) -> i64 {
+        self.runtime
+            .block_on(self.database.held_until(lane))
+            .micros()
+    }
+
+    /// Waits until so many nodes look after all shards between them, none after more than its share: then nothing moves any more.
+    #[track_caller]
+    pub(crate) fn wait_until_shared_out(&self, nodes: usize) {
+        let fair = usize::from(SHARDS).div_ceil(nodes);
+        until(TOO_LONG, "the shards are shared out", || {
+            let shares = self.shares();
+            let all: usize = shares.iter().sum();
+            let even = shares.len() == nodes && shares.iter().all(|share| *share <= fair);
+            (even && all == usize::from(SHARDS)).then_some(())
+        });
+    }
 }

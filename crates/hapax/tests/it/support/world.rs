@@ -20,6 +20,10 @@ pub(crate) struct Seen {
     pub(crate) body: Vec<u8>,
     /// How many requests with the same key came before it.
     pub(crate) before: usize,
+    /// How many requests came before it.
+    pub(crate) nth: usize,
+    /// How many requests were with the world then, this one included.
+    pub(crate) at_once: usize,
     /// When all of it was there.
     pub(crate) at: Instant,
 }
@@ -196,8 +200,9 @@ impl Shared {
             .iter()
             .filter(|other| other.key() == seen.key())
             .count();
-        state.seen.push(seen.clone());
         state.at_once += 1;
+        (seen.nth, seen.at_once) = (state.seen.len(), state.at_once);
+        state.seen.push(seen.clone());
         state.at_once_max = state.at_once_max.max(state.at_once);
         self.changed.notify_all();
     }
@@ -297,6 +302,8 @@ fn read(reader: &mut impl BufRead) -> Option<Seen> {
         headers,
         body,
         before: 0,
+        nth: 0,
+        at_once: 0,
         at: tick(),
     })
 }
