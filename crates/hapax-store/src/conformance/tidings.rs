@@ -142,7 +142,7 @@ pub async fn the_ends_of_deliveries_are_told(store: Subject, dial: Dial) {
     let attempted = |attempts, outcome| Attempted {
         message: event,
         outcome,
-        generation: 0,
+        generation: 1,
         attempts,
     };
     for n in 1..=5 {

@@ -4,7 +4,7 @@ use std::collections::hash_map::Entry as Place;
 
 use hapax_ledger::effect::EffectState;
 use hapax_ledger::id::EffectId;
-use hapax_ledger::time::Span;
+use hapax_ledger::time::{Span, Time};
 use proptest::prelude::*;
 
 use super::super::operator::ada;
@@ -15,15 +15,43 @@ use super::super::sample::{Subject, at};
 use super::naming::plain;
 use super::{BODIES, Pair, keep, key};
 use crate::nouns::{
-    Born, Deliveries, Entry, Message, MessageFilter, NewMessage, PAGE_MAX, Page, PageFrom, Posted,
-    PostedFilter, Published, Tried,
+    Born, Deliveries, Entry, Message, MessageFilter, NewMessage, News, PAGE_MAX, Page, PageFrom,
+    PollAsk, PollPlace, Posted, PostedFilter, Published, Tiding, Tried,
 };
+
+/// All messages of an application after a place, and where that leads.
+async fn given(
+    store: &Subject,
+    app: u64,
+    mut from: PollPlace,
+    now: Time,
+) -> (Vec<Message>, PollPlace) {
+    let mut given = Vec::new();
+    loop {
+        let filter = MessageFilter {
+            app: Some(app_id(app)),
+            ..MessageFilter::default()
+        };
+        let ask = PollAsk {
+            filter,
+            from,
+            limit: 2,
+            now,
+        };
+        let polled = store.poll(ask).await.expect("it reads");
+        given.extend(polled.messages);
+        from = polled.place;
+        if !polled.more {
+            return (given, from);
+        }
+    }
+}
 
 /// Endpoints of one application: the first half is delivered to with a message, the second after it.
 const ENDPOINTS_EACH: u64 = 6;
 /// Endpoints there are. None belongs to two applications, so that one order is one application's.
 const ENDPOINTS: u64 = 2 * ENDPOINTS_EACH;
-const LOOKS: usize = 7;
+const LOOKS: usize = 8;
 
 /// A message in a few numbers.
 #[derive(Clone, Debug)]
@@ -54,6 +82,10 @@ pub(super) enum PostCommand {
     },
     FanOut,
     Claim,
+    /// What has come for somebody who polls an application, since the last time.
+    Poll {
+        app: u64,
+    },
     Look {
         what: usize,
     },
@@ -105,6 +137,7 @@ pub(super) fn post_command() -> impl Strategy<Value = PostCommand> {
         2 => put,
         2 => Just(PostCommand::FanOut),
         3 => Just(PostCommand::Claim),
+        2 => (0..2u64).prop_map(|app| PostCommand::Poll { app }),
         2 => (0..LOOKS).prop_map(|what| PostCommand::Look { what }),
     ]
 }
@@ -122,6 +155,7 @@ impl Pair {
                 let lanes: Vec<&str> = lanes.iter().map(String::as_str).collect();
                 self.claim_in("poster", &lanes).await;
             }
+            PostCommand::Poll { app } => self.poll(*app).await,
             PostCommand::Look { what } => self.look_at_posts(*what).await,
         }
     }
@@ -236,6 +270,21 @@ impl Pair {
         }
     }
 
+    /// Both have given the same since the last time, whatever order their commits ended in.
+    async fn poll(&mut self, app: u64) {
+        let beginning = (PollPlace::BEGINNING, PollPlace::BEGINNING);
+        let (theirs, ours) = self.places.get(&app).copied().unwrap_or(beginning);
+        let now = self.clock;
+        let (theirs, their_place) = given(&self.store, app, theirs, now).await;
+        let (mut ours, our_place) = given(&self.model, app, ours, now).await;
+        let theirs = theirs.into_iter().map(|one| self.named_message(one));
+        let mut theirs: Vec<Message> = theirs.collect();
+        theirs.sort_by_key(|one| one.event.id);
+        ours.sort_by_key(|one| one.event.id);
+        assert_eq!(theirs, ours, "polled of {app}");
+        self.places.insert(app, (their_place, our_place));
+    }
+
     fn named_message(&self, message: Message) -> Message {
         let mut named = message;
         named.event.id = self.named(named.event.id);
@@ -277,6 +326,7 @@ impl Pair {
                 self.look_at_deliveries(filter).await;
             }
             5 => self.look_at_attempts().await,
+            6 => self.look_at_tidings().await,
             _ => self.look_at_counts().await,
         }
     }
@@ -357,6 +407,32 @@ impl Pair {
             ours.sort_by_key(|(effect, attempt)| (*effect, attempt.fence));
             assert_eq!(theirs, ours, "attempts to {endpoint}");
         }
+    }
+
+    /// What operators are to hear; in which order is the store's choice.
+    async fn look_at_tidings(&self) {
+        let all = async |store: &Subject| -> Vec<Tiding> {
+            let (mut after, mut all) = (0, Vec::new());
+            loop {
+                let page = store.untold(after).await.expect("it reads");
+                let Some(last) = page.last() else {
+                    return all;
+                };
+                after = last.number;
+                all.extend(page.into_iter().filter_map(|one| one.tiding));
+            }
+        };
+        let mut theirs = all(&self.store).await;
+        for tiding in &mut theirs {
+            if let News::Failing(of) | News::Exhausted(of) | News::Recovered(of) = &mut tiding.news
+            {
+                of.message = self.named(of.message);
+            }
+        }
+        let mut ours = all(&self.model).await;
+        theirs.sort_by_key(|one| format!("{one:?}"));
+        ours.sort_by_key(|one| format!("{one:?}"));
+        assert_eq!(theirs, ours, "tidings");
     }
 
     async fn look_at_counts(&self) {
