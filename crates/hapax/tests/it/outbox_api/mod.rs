@@ -5,6 +5,7 @@
 //! - [`again`]: attempts, dead letters, sending again, jobs
 //! - `crash`: `kill -9` while the deliveries of a message are made; it needs the shim, and so Linux
 //! - [`failing`]: an endpoint that fails until it is disabled
+//! - [`names`]: endpoints by name, and name servers that are silent
 //! - [`operators`]: endpoints of operators
 //! - [`polling`]: consumers that ask
 //! - [`settings`]: schedules, envelopes, endpoints that are gone
@@ -24,6 +25,7 @@ mod crash;
 mod failing;
 mod lost_key;
 mod messages;
+mod names;
 mod operators;
 mod polling;
 mod scene;
