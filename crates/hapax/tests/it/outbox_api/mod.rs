@@ -12,6 +12,7 @@
 //! - [`alerts`]: endpoints that are disabled
 //! - [`signing`]: keys that are changed, and public ones
 //! - [`usage`]: what was sent for each application
+//! - [`keys`]: the same request twice
 //! - [`lost_key`]: endpoints whose vault key is lost
 //! - [`scopes`]: tokens of one application
 //!
@@ -23,6 +24,7 @@ mod catalogue;
 #[cfg(target_os = "linux")]
 mod crash;
 mod failing;
+mod keys;
 mod lost_key;
 mod messages;
 mod names;
