@@ -4,11 +4,12 @@
 use super::Finding;
 use super::tree::{File, Tree};
 
-const CLIENTS: [&str; 9] = [
+const CLIENTS: [&str; 10] = [
     "TcpStream::connect",
     "TcpStream::connect_timeout",
     "TcpSocket::new_v4",
     "TcpSocket::new_v6",
+    "UdpSocket::bind",
     "Client::builder",
     "HttpConnector::new",
     "conn::http1::handshake",
@@ -17,9 +18,11 @@ const CLIENTS: [&str; 9] = [
 ];
 
 /// Folder and file name of the places that may.
-const DOORS: [(&str, &str); 6] = [
+const DOORS: [(&str, &str); 7] = [
     ("crates/hapax/src/dispatch/", "connect.rs"),
     ("crates/hapax/src/dispatch/", "sender.rs"),
+    // To name servers.
+    ("crates/hapax/src/dispatch/", "dns.rs"),
     ("crates/hapax/src/guard/", "upstream.rs"),
     ("crates/hapax/src/cli/", "client.rs"),
     // The load generator and the question whether a server is up: loopback only, both check it.

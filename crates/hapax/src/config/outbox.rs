@@ -1,5 +1,6 @@
-//! `[outbox]`: where consumers' endpoints may be, when deliveries to them are tried again, and how long they may fail.
+//! `[outbox]`: where consumers' endpoints may be, who resolves their names, when deliveries to them are tried again, and how long they may fail.
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use hapax_ledger::retry::Schedule;
@@ -11,6 +12,9 @@ use super::table::{Numbers, Table, Texts};
 use crate::dispatch::gate::{PORTS_MAX, Rules, SUBNETS_MAX, Subnet};
 use crate::outbox::health::{DISABLED_AFTER_MAX, DISABLED_AFTER_MIN, Patience};
 
+/// The usual port of name servers.
+const NAME_SERVER_PORT: u16 = 53;
+
 /// `[outbox]` as it is written.
 #[derive(Debug)]
 pub(super) struct RawOutbox {
@@ -18,6 +22,7 @@ pub(super) struct RawOutbox {
     allow_ports: Option<Numbers>,
     retry: Option<Texts>,
     disable_after: Option<Text>,
+    resolver: Option<Text>,
 }
 
 /// `[outbox]` as the program uses it.
@@ -29,6 +34,8 @@ pub struct OutboxConfig {
     pub retry: Arc<Schedule>,
     /// How long an endpoint may fail.
     pub patience: Patience,
+    /// Who is asked for the addresses of endpoints, instead of this machine's name servers.
+    pub resolver: Option<SocketAddr>,
 }
 
 pub(super) fn read(mut table: Table<'_, '_>) -> RawOutbox {
@@ -37,6 +44,7 @@ pub(super) fn read(mut table: Table<'_, '_>) -> RawOutbox {
         allow_ports: table.numbers("allow_ports"),
         retry: table.texts("retry"),
         disable_after: table.text("disable_after"),
+        resolver: table.text("resolver"),
     };
     table.finish(&[]);
     outbox
@@ -51,11 +59,30 @@ pub(super) fn resolve(scan: &Scan<'_>, raw: Option<&RawOutbox>) -> Option<Outbox
     let ports = ports(scan, raw.allow_ports.as_ref());
     let retry = settings::retry(scan, raw.retry.as_ref());
     let patience = patience(scan, raw.disable_after.as_ref());
+    let resolver = resolver(scan, raw.resolver.as_ref());
     Some(OutboxConfig {
         rules: Arc::new(Rules::new(subnets?, ports?)),
         retry: Arc::new(retry?),
         patience: patience?,
+        resolver: resolver?,
     })
+}
+
+/// The outer nothing is an error, the inner one that nothing is said.
+fn resolver(scan: &Scan<'_>, text: Option<&Text>) -> Option<Option<SocketAddr>> {
+    let Some(text) = text else {
+        return Some(None);
+    };
+    let whole = text.value.parse::<SocketAddr>().ok();
+    let address = || text.value.parse::<IpAddr>().ok();
+    let server = whole.or_else(|| Some(SocketAddr::new(address()?, NAME_SERVER_PORT)));
+    if server.is_none_or(|server| server.port() == 0) {
+        let wrong = format!("{} is not the address of a name server", text.shown());
+        let remedy = "write an IP address, with a port if it is not 53: 127.0.0.1:5353";
+        scan.error("H0143", &text.at, wrong, remedy);
+        return None;
+    }
+    Some(server)
 }
 
 fn patience(scan: &Scan<'_>, text: Option<&Text>) -> Option<Patience> {

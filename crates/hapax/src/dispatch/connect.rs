@@ -79,7 +79,7 @@ type Opening<T> = Pin<Box<dyn Future<Output = Result<T, Unconnected>> + Send>>;
 /// Opens TCP connections to addresses that its reach allows.
 #[derive(Clone)]
 pub(crate) struct Tcp {
-    resolver: Arc<Remembering>,
+    resolver: Remembering,
     reach: Reach,
     timeout: Duration,
 }
@@ -92,10 +92,10 @@ impl Tcp {
             Some(scheme) if *scheme == Scheme::HTTPS => 443,
             _ => 80,
         });
-        let mut addresses = self.addresses(host).await?;
+        let addresses = self.addresses(host).await?;
         self.reach.vet(&addresses, port)?;
-        addresses.truncate(ADDRESSES_MAX);
-        let opened = self.first_of(&addresses, port).await;
+        let tried = &addresses[..addresses.len().min(ADDRESSES_MAX)];
+        let opened = self.first_of(tried, port).await;
         if opened.is_err() {
             self.resolver.forget(host);
         }
@@ -103,15 +103,17 @@ impl Tcp {
     }
 
     /// The addresses of a host, at least one. A literal is an address like any other.
-    async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, Unconnected> {
+    async fn addresses(&self, host: &str) -> Result<Arc<[IpAddr]>, Unconnected> {
         if let Ok(address) = host.parse::<IpAddr>() {
-            return Ok(vec![address]);
+            return Ok([address].into());
         }
         let unresolved =
             |why: String| Unconnected::new(NotSent::Dns, format!("{host} cannot be resolved{why}"));
         match timeout(self.timeout, self.resolver.resolve(host)).await {
-            Ok(Ok(addresses)) if addresses.is_empty() => Err(unresolved(String::new())),
             Ok(Ok(addresses)) => Ok(addresses),
+            Ok(Err(error)) if error.kind() == io::ErrorKind::TimedOut => {
+                Err(unresolved(": no name server answers".to_owned()))
+            }
             Ok(Err(_)) => Err(unresolved(String::new())),
             Err(_) => Err(unresolved(format!(" within {}", length(self.timeout)))),
         }
@@ -191,7 +193,7 @@ pub(crate) struct Connector {
 
 impl Connector {
     pub(crate) fn new(
-        resolver: Arc<Remembering>,
+        resolver: Remembering,
         reach: Reach,
         tls: Arc<ClientConfig>,
         timeout: Duration,

@@ -24,7 +24,7 @@ use super::connect::{self, Connector, Reach, length};
 use super::failure::{self, Connection, Failure};
 use super::gate::Rules;
 use super::redact;
-use super::resolve::{Remembering, Resolve, SystemResolver};
+use super::resolve::{Dns, Remembering, Resolve, SystemResolver};
 use crate::clock;
 
 /// How long resolving, connecting and the TLS handshake may take together: three lost SYNs.
@@ -87,8 +87,10 @@ pub struct Sent {
 pub struct Settings {
     /// Certificate authorities to trust beside those that browsers trust.
     pub roots: Vec<CertificateDer<'static>>,
-    /// Who turns names into addresses.
+    /// Who turns names into addresses that the operator wrote.
     pub resolver: Arc<dyn Resolve>,
+    /// And those that consumers wrote: so many of them may never answer that they have a way of their own.
+    pub consumers: Arc<dyn Resolve>,
     /// How long a connection may take.
     pub connect_timeout: Duration,
 }
@@ -98,6 +100,7 @@ impl Default for Settings {
         Settings {
             roots: Vec::new(),
             resolver: Arc::new(SystemResolver),
+            consumers: Arc::new(Dns::default()),
             connect_timeout: CONNECT_TIMEOUT,
         }
     }
@@ -110,7 +113,8 @@ pub struct Sender {
     anywhere: Pool,
     /// Those that were opened by the gate's rules, and by which. Other rules begin without connections.
     consumers: ArcSwap<ConsumerPool>,
-    resolver: Arc<Remembering>,
+    /// Names that consumers wrote.
+    names: Remembering,
     tls: Arc<ClientConfig>,
     connect_timeout: Duration,
 }
@@ -126,18 +130,19 @@ impl Sender {
     /// # Errors
     /// If one of the additional roots is not a certificate.
     pub fn new(settings: Settings) -> Result<Sender, rustls::Error> {
-        let resolver = Arc::new(Remembering::new(settings.resolver));
+        let own = Remembering::new(settings.resolver);
+        let names = Remembering::new(settings.consumers);
         let tls = connect::tls(settings.roots)?;
         let time = settings.connect_timeout;
-        let reaching = |reach| pool(Connector::new(resolver.clone(), reach, tls.clone(), time));
+        let reaching = |names, reach| pool(Connector::new(names, reach, tls.clone(), time));
         let rules = Arc::<Rules>::default();
         Ok(Sender {
-            anywhere: reaching(Reach::Anywhere),
+            anywhere: reaching(own, Reach::Anywhere),
             consumers: ArcSwap::from_pointee(ConsumerPool {
-                pool: reaching(Reach::Consumer(rules.clone())),
+                pool: reaching(names.clone(), Reach::Consumer(rules.clone())),
                 rules,
             }),
-            resolver,
+            names,
             tls,
             connect_timeout: time,
         })
@@ -153,8 +158,8 @@ impl Sender {
         if Arc::ptr_eq(&held.rules, rules) || held.rules == *rules {
             return held.pool.clone();
         }
-        let (resolver, tls) = (self.resolver.clone(), self.tls.clone());
-        let connector = Connector::new(resolver, reach.clone(), tls, self.connect_timeout);
+        let (names, tls) = (self.names.clone(), self.tls.clone());
+        let connector = Connector::new(names, reach.clone(), tls, self.connect_timeout);
         let pool = pool(connector);
         self.consumers.store(Arc::new(ConsumerPool {
             rules: rules.clone(),

@@ -78,7 +78,7 @@ impl Upstreams {
     /// # Errors
     /// If TLS cannot be set up.
     pub fn new() -> Result<Upstreams, rustls::Error> {
-        let resolver = Arc::new(Remembering::new(Arc::new(SystemResolver)));
+        let resolver = Remembering::new(Arc::new(SystemResolver));
         let mut tls = (*connect::tls(Vec::new())?).clone();
         tls.alpn_protocols = vec![b"http/1.1".to_vec()];
         let connector = Connector::new(resolver, Reach::Anywhere, Arc::new(tls), CONNECT_TIMEOUT);

@@ -12,6 +12,7 @@ use super::listen::Doors;
 use super::pages::{self, look::Look};
 use crate::alert::{self, Alerts, Announcer};
 use crate::config::{Config, Limits, OutboxConfig, Problems, StoreTarget};
+use crate::dispatch::resolve::Dns;
 use crate::dispatch::{Dispatcher, Parts, Sender, Settings, Targets};
 use crate::entropy;
 use crate::guard::{self, Guards};
@@ -35,6 +36,8 @@ pub struct Server {
     pub(super) metrics: Arc<Metrics>,
     pub(super) api: Api,
     pub(super) announcer: Arc<Announcer>,
+    /// Who resolves the names of endpoints.
+    names: Arc<Dns>,
     running: Running,
 }
 
@@ -54,9 +57,13 @@ impl Server {
         let targets = Targets::new(&config.sent(), &config.sources, store.shards());
         let guards = guards(&config, &store, &metrics, &safe).await?;
         let registry = registry(&config, &store, &safe).await?;
+        let names = Arc::new(Dns::new(config.outbox.resolver));
         let dispatcher = Dispatcher::new(Parts {
             store: store.clone(),
-            sender: Sender::new(Settings::default())?,
+            sender: Sender::new(Settings {
+                consumers: names.clone(),
+                ..Settings::default()
+            })?,
             targets,
             directory: registry.clone(),
             metrics: metrics.clone(),
@@ -109,6 +116,7 @@ impl Server {
             metrics,
             api,
             announcer: Arc::new(announcer),
+            names,
             running: Running {
                 listen: config.listen,
                 store: config.store,
@@ -162,6 +170,7 @@ impl Server {
         self.api.alerts.reload(config.alerts);
         let registry = &self.api.publisher.registry;
         registry.reload(outbox_settings(&config.outbox), self.api.safe.vault());
+        self.names.reload(config.outbox.resolver);
         self.api.look.reload(&config.portal);
         match restart_needed || guards_wait {
             true => tracing::warn!(

@@ -5,7 +5,7 @@
 use hapax_ledger::effect::EffectState;
 use hapax_ledger::id::{AppId, EndpointId, EventId};
 use hapax_store::nouns::{
-    Authority, Before, Commanded, Listed, Message, MessageFilter, Page, Replay,
+    Authority, Before, Commanded, Listed, Message, MessageFilter, Page, Replay, Standing,
 };
 use hapax_store::{Store, StoreError};
 use serde::{Deserialize, Serialize};
@@ -119,6 +119,16 @@ pub(super) enum Worked {
     Refused,
 }
 
+/// Where a message goes.
+enum Aim {
+    /// There; without a plan if the endpoint does not want what it would get for the first time.
+    At(Box<Delivery>),
+    /// The endpoint is gone.
+    Gone,
+    /// Nothing is sent to it, perhaps since the job began.
+    Disabled,
+}
+
 impl Task {
     /// The job of a replay, if it is one.
     pub fn of(replay: &Replay) -> Option<Task> {
@@ -182,8 +192,11 @@ impl Task {
         let Some(again) = self.again() else {
             return purge(operator, message.event.id, by).await;
         };
-        let Some(delivery) = self.delivery(registry, message) else {
-            return Ok(Worked::Nothing);
+        drop(registry.fresh().await?);
+        let delivery = match self.delivery(registry, message) {
+            Aim::At(delivery) => *delivery,
+            Aim::Gone => return Ok(Worked::Nothing),
+            Aim::Disabled => return Ok(Worked::Refused),
         };
         Ok(match operator.deliver(delivery, again, by).await? {
             Sent::Commanded(Commanded::Done(_))
@@ -196,22 +209,31 @@ impl Task {
         })
     }
 
-    /// The delivery that it is about; nothing if the endpoint is gone, or does not want what it would get for the first time.
-    fn delivery(&self, registry: &Registry, message: &Message) -> Option<Delivery> {
-        let id = self.endpoint.as_deref()?.parse::<EndpointId>().ok()?;
+    /// The delivery that it is about.
+    fn delivery(&self, registry: &Registry, message: &Message) -> Aim {
+        let id = self.endpoint.as_deref();
+        let Some(id) = id.and_then(|id| id.parse::<EndpointId>().ok()) else {
+            return Aim::Gone;
+        };
         let catalog = registry.catalog();
-        let endpoint = catalog.endpoint_by_id(id)?;
+        let Some(endpoint) = catalog.endpoint_by_id(id) else {
+            return Aim::Gone;
+        };
+        // Nothing would be sent: what was given up would only be skipped, and what got through would be said to have been.
+        if endpoint.standing != Standing::Enabled {
+            return Aim::Disabled;
+        }
         let event_type = message.event.event_type.as_deref().unwrap_or_default();
         let wanted = wants(endpoint, event_type, &message.about.channels);
         let settings = registry.settings();
         let planned = wanted
             .then(|| plan_again(message, endpoint, &catalog, &settings))
             .flatten();
-        Some(Delivery {
+        Aim::At(Box::new(Delivery {
             event: message.event.id,
             endpoint: id,
             planned,
-        })
+        }))
     }
 }
 

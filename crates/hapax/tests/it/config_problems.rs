@@ -153,6 +153,11 @@ const SERVER: &[(&str, &str)] = &[
     ),
     ("[outbox]\ndisable_after = \"soon\"", "H0104 2:17"),
     (
+        "[outbox]\nresolver = \"dns.example\"",
+        "H0143 2:12 `dns.example` is not the address of a name server | write an IP address",
+    ),
+    ("[outbox]\nresolver = \"127.0.0.1:0\"", "H0143 2:12"),
+    (
         "[portal]\ncolour = \"teal\"",
         "H0141 2:10 `teal` is not a colour | write # and six hexadecimal digits",
     ),

@@ -2,6 +2,7 @@
 
 mod answers;
 mod connections;
+mod names;
 mod receiver;
 mod tls;
 

@@ -1,6 +1,7 @@
-//! An `Idempotency-Key` on what the user's own code says to the ledger: kept as a guarded key, like those of any other API.
+//! An `Idempotency-Key` on what is no single transaction with an audit record: what the user's own code says to the ledger, messages with an
+//! id of their own, and what changes many things at once. It is kept as a guarded key, like those of any other API.
 //!
-//! Operators' actions keep their keys in the transaction that carries them out. These have no such record, and need none: where the process
+//! Operators' other actions keep their keys in the transaction that carries them out. These have no such record, and need none: where the process
 //! dies between the key and the answer, the same request simply goes on, and the ledger's own rules hold what it may do.
 //!
 //! Such a request is carried out to its end though its caller has hung up: otherwise its key would be in progress until its lease ends,
@@ -17,6 +18,7 @@ use hapax_ledger::time::Span;
 use hapax_store::StoreError;
 use hapax_store::nouns::{Before, KeyClaim, KeyClaimed, KeyEnding};
 use http::StatusCode;
+use http_body_util::BodyExt;
 use tokio::sync::Semaphore;
 
 use super::Api;
@@ -84,6 +86,50 @@ struct Right {
     fence: Fence,
 }
 
+/// An answer that the same request gets again, if it is a good one.
+pub(super) async fn kept(answer: Answer) -> Said {
+    match answer.status() {
+        StatusCode::OK => match answer.into_body().collect().await {
+            Ok(body) => Said::Keep(body.to_bytes()),
+            Err(never) => match never {},
+        },
+        _ => Said::Pass(answer),
+    }
+}
+
+/// Carries a request out under its key that is one and the same by an id of its own, however often it comes: the key says which request it
+/// belongs to, and nothing is kept beside that.
+pub(super) async fn checked(
+    api: Api,
+    posted: Posted,
+    work: impl Future<Output = Answer> + Send + 'static,
+) -> Answer {
+    let errands = api.errands.clone();
+    let errand = async move {
+        let right = match ask(&api, &posted).await {
+            Ok(KeyClaimed::Run { id, fence, .. }) => Right { id, fence },
+            Ok(KeyClaimed::Mismatch { .. }) => return problem(answer::KEY_REUSED),
+            // The same request came before, or is still being carried out: its id says what it comes to.
+            Ok(
+                KeyClaimed::Replay { .. }
+                | KeyClaimed::NotKept { .. }
+                | KeyClaimed::InProgress { .. }
+                | KeyClaimed::OutcomeUnknown { .. }
+                | KeyClaimed::Expired { .. },
+            ) => return work.await,
+            Err(answer) => return *answer,
+        };
+        let answer = work.await;
+        let mark = answer.status().is_success().then(Bytes::new);
+        match end(&api, right, mark).await {
+            Ok(()) => answer,
+            Err(error) => unavailable(&error),
+        }
+    };
+    let answer = errands.run(errand).await;
+    answer.unwrap_or_else(|| problem(answer::KEY_IN_PROGRESS))
+}
+
 /// Carries a request out once, if it has a key.
 pub(super) async fn once(
     api: Api,
@@ -100,7 +146,11 @@ pub(super) async fn once(
             Err(answer) => return *answer,
         };
         let said = work.await;
-        match end(&api, right, &said).await {
+        let body = match &said {
+            Said::Keep(body) => Some(body.clone()),
+            Said::Pass(_) => None,
+        };
+        match end(&api, right, body).await {
             Ok(()) => answered(said),
             Err(error) => unavailable(&error),
         }
@@ -117,26 +167,27 @@ fn answered(said: Said) -> Answer {
     }
 }
 
-async fn claim(api: &Api, posted: &Posted) -> Result<Right, Box<Answer>> {
-    let claimed = match key_claim(api, posted) {
-        Some(claim) => api.store.claim_key(claim).await,
-        None => return Err(Box::new(problem(answer::BAD_KEY))),
+async fn ask(api: &Api, posted: &Posted) -> Result<KeyClaimed, Box<Answer>> {
+    let Some(claim) = key_claim(api, posted) else {
+        return Err(Box::new(problem(answer::BAD_KEY)));
     };
-    let answer = match claimed {
-        Ok(KeyClaimed::Run { id, fence, .. }) => return Ok(Right { id, fence }),
-        Ok(KeyClaimed::Replay { answer, .. }) => {
+    let claimed = api.store.claim_key(claim).await;
+    claimed.map_err(|error| Box::new(unavailable(&error)))
+}
+
+async fn claim(api: &Api, posted: &Posted) -> Result<Right, Box<Answer>> {
+    let answer = match ask(api, posted).await? {
+        KeyClaimed::Run { id, fence, .. } => return Ok(Right { id, fence }),
+        KeyClaimed::Replay { answer, .. } => {
             let body = String::from_utf8_lossy(&answer).into_owned();
             posted::before(Before::Same(body), StatusCode::OK)
         }
-        Ok(KeyClaimed::Mismatch { .. }) => posted::before(Before::Other, StatusCode::OK),
-        Ok(KeyClaimed::Expired { .. }) => problem(answer::KEY_EXPIRED),
+        KeyClaimed::Mismatch { .. } => posted::before(Before::Other, StatusCode::OK),
+        KeyClaimed::Expired { .. } => problem(answer::KEY_EXPIRED),
         // What is not kept is never stored here, and what is unknown goes on.
-        Ok(
-            KeyClaimed::InProgress { .. }
-            | KeyClaimed::NotKept { .. }
-            | KeyClaimed::OutcomeUnknown { .. },
-        ) => problem(answer::KEY_IN_PROGRESS),
-        Err(error) => unavailable(&error),
+        KeyClaimed::InProgress { .. }
+        | KeyClaimed::NotKept { .. }
+        | KeyClaimed::OutcomeUnknown { .. } => problem(answer::KEY_IN_PROGRESS),
     };
     Err(Box::new(answer))
 }
@@ -160,10 +211,11 @@ fn key_claim(api: &Api, posted: &Posted) -> Option<KeyClaim> {
     })
 }
 
-async fn end(api: &Api, right: Right, said: &Said) -> Result<(), StoreError> {
-    let (settlement, answer) = match said {
-        Said::Keep(body) => (Settlement::Store(Body::Kept), Some(body.clone())),
-        Said::Pass(_) => (Settlement::Release, None),
+/// Ends it: with this answer, or as if it had never come.
+async fn end(api: &Api, right: Right, answer: Option<Bytes>) -> Result<(), StoreError> {
+    let settlement = match answer {
+        Some(_) => Settlement::Store(Body::Kept),
+        None => Settlement::Release,
     };
     let ending = KeyEnding {
         settlement,

@@ -15,7 +15,6 @@ use hapax_store::nouns::{
     self, Effect, Keep, Move, Moved, OWN_LANE, OwnClaim, OwnClaimed, Settlement, is_endpoint_name,
 };
 use http::StatusCode;
-use http_body_util::BodyExt;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -25,7 +24,7 @@ use super::body::Refused;
 use super::describe::asked::{ClaimRequest, ExtendRequest, SettleRequest};
 use super::describe::{told, value};
 use super::event::unavailable;
-use super::once::{Said, once};
+use super::once::{Said, kept, once};
 use super::posted::Posted;
 use crate::clock::text as time_text;
 use crate::http::answer::{self, Answer, explained, problem};
@@ -127,17 +126,6 @@ pub async fn claim(State(api): State<Api>, posted: Posted) -> impl IntoResponse 
         }
     };
     once(api, posted, work).await
-}
-
-/// An answer that the same request gets again, if it is a good one.
-async fn kept(answer: Answer) -> Said {
-    match answer.status() {
-        StatusCode::OK => match answer.into_body().collect().await {
-            Ok(body) => Said::Keep(body.to_bytes()),
-            Err(never) => match never {},
-        },
-        _ => Said::Pass(answer),
-    }
 }
 
 fn read_claim(posted: &Posted) -> Result<OwnClaim, Refused> {

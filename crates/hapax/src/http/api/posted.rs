@@ -34,6 +34,7 @@ const IDEMPOTENCY_KEY: &str = "idempotency-key";
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 /// A request that changes something.
+#[derive(Clone)]
 pub struct Posted {
     /// Who asks.
     pub actor: Actor,
@@ -58,12 +59,9 @@ impl Posted {
     /// The same request for something that is done along with it: the key is for the whole.
     pub(super) fn without_key(&self) -> Posted {
         Posted {
-            actor: self.actor.clone(),
-            at: self.at,
-            body: self.body.clone(),
             request: None,
             key: None,
-            path: self.path.clone(),
+            ..self.clone()
         }
     }
 

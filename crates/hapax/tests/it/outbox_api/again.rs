@@ -166,3 +166,30 @@ fn an_endpoint_gets_what_it_missed_and_anything_again_if_asked() {
         assert_eq!((refused.status, refused.code().as_str()), (409, "H0332"));
     });
 }
+
+/// Nothing is sent to an endpoint that is disabled, so nothing is said to be, and what got through stays what it is.
+#[test]
+fn nothing_goes_again_to_an_endpoint_that_is_disabled() {
+    on_each_store(|scene| {
+        let world = World::well();
+        scene.app("acme");
+        scene.endpoint("acme", "one", &world, json!({}));
+        let path = "/app/acme/endpoint/one";
+        let id = scene.publish("acme", &message(1));
+        let done = || scene.listed(&format!("{path}/msg?status=0"), "id");
+        until(TOO_LONG, "it is done", || (done().len() == 1).then_some(()));
+        scene.told(200, "PATCH", path, &json!({"disabled": true}));
+        let since = json!({"since": "2020-01-01T00:00:00Z"});
+        for job in ["recover", "replay-missing", "bulk-replay"] {
+            let refused = scene.post(&format!("{path}/{job}"), &since);
+            let said = (refused.status, refused.code());
+            assert_eq!(said, (409, "H0332".to_owned()), "{job}");
+        }
+        assert_eq!(done(), [id]);
+        assert_eq!(world.seen().len(), 1);
+        scene.told(200, "PATCH", path, &json!({"disabled": false}));
+        let task = scene.told(202, "POST", &format!("{path}/bulk-replay"), &since);
+        assert_eq!(finished(&scene, &task)["messagesSent"], 1);
+        world.wait_for("it again", |seen| seen.len() == 2);
+    });
+}

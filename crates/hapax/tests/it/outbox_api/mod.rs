@@ -7,6 +7,7 @@
 //! - [`failing`]: an endpoint that fails until it is disabled
 //! - `hang_up`: publishers that hang up in the middle of a commit; like `crash`
 //! - [`importing`]: types of events from a description
+//! - [`names`]: endpoints by name, and name servers that are silent
 //! - [`not_offered`]: what is refused with 501; who is asking
 //! - [`operators`]: endpoints of operators
 //! - [`polling`]: consumers that ask
@@ -14,6 +15,7 @@
 //! - [`alerts`]: endpoints that are disabled
 //! - [`signing`]: keys that are changed, and public ones
 //! - [`usage`]: what was sent for each application
+//! - [`keys`]: the same request twice
 //! - [`lost_key`]: endpoints whose vault key is lost
 //! - [`scopes`]: tokens of one application
 //!
@@ -28,8 +30,10 @@ mod failing;
 #[cfg(target_os = "linux")]
 mod hang_up;
 mod importing;
+mod keys;
 mod lost_key;
 mod messages;
+mod names;
 mod not_offered;
 mod operators;
 mod polling;

@@ -64,8 +64,9 @@ impl Canary {
         Canary { address, seen }
     }
 
+    /// On both kinds of addresses, or a connection to `::1` would be seen by nobody.
     async fn everywhere() -> Canary {
-        Canary::on("0.0.0.0:0").await
+        Canary::on("[::]:0").await
     }
 
     fn seen(&self) -> usize {
@@ -83,11 +84,15 @@ impl Resolve for Names {
         let here = || vec![IpAddr::from([127, 0, 0, 1])];
         Ok(self.0.get(host).cloned().unwrap_or_else(here))
     }
+
+    fn lookups_max(&self) -> usize {
+        1
+    }
 }
 
 fn sender(resolver: impl Resolve + 'static) -> Sender {
     let settings = Settings {
-        resolver: Arc::new(resolver),
+        consumers: Arc::new(resolver),
         ..Settings::default()
     };
     Sender::new(settings).expect("no additional roots")
@@ -168,6 +173,11 @@ async fn the_canary_sees_nobody() {
     let reach = Reach::Consumer(open("127.0.0.0/8"));
     assert_eq!(sender.send(post(url, reach)).await.outcome, OK);
     assert_eq!(canary.seen(), 1);
+    let url = format!("http://[::1]:{}/", canary.address.port());
+    let url = Uri::try_from(url).expect("a URL");
+    let reach = Reach::Consumer(open("::1/128"));
+    assert_eq!(sender.send(post(url, reach)).await.outcome, OK);
+    assert_eq!(canary.seen(), 2, "it sees both kinds");
 }
 
 fn host(index: usize) -> String {

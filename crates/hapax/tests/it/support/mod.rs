@@ -5,6 +5,7 @@
 //! - [`client`]: HTTP/1.1 over one socket, down to single bytes
 //! - [`sender`]: a provider that signs what it sends
 //! - [`acks`]: what senders were told, and the checker that compares it with what is stored
+//! - [`name_server`]: a name server that says what a test wants
 //! - [`proxy`]: a wire to a database that can be cut
 //! - [`world`]: a target with a log of its own
 //! - [`files`]: what is in files, whoever wrote them
@@ -17,6 +18,7 @@ pub(crate) mod clock;
 pub(crate) mod example;
 pub(crate) mod files;
 pub(crate) mod lots;
+pub(crate) mod name_server;
 pub(crate) mod proxy;
 pub(crate) mod screen;
 pub(crate) mod sender;

@@ -308,7 +308,7 @@ pub async fn resend(
     let message = message::find(&api, &app, &name).await?;
     let endpoint = change::find_endpoint(&api, &app, &endpoint).await?;
     if endpoint.standing != Standing::Enabled {
-        return Err(not_again("the endpoint is disabled; enable it first"));
+        return Err(disabled());
     }
     let by = posted.authority("sent again".to_owned());
     let delivery = again(&api, &message, &endpoint);
@@ -345,6 +345,11 @@ fn said(sent: Sent) -> Outcome {
             | WhyNot::NoConflict => answer::NOT_SENT_AGAIN.detail,
         })),
     }
+}
+
+/// Nothing is sent to an endpoint that is disabled.
+pub(super) fn disabled() -> Halt {
+    not_again("the endpoint is disabled; enable it first")
 }
 
 fn not_again(detail: &str) -> Halt {

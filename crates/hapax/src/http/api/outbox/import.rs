@@ -15,11 +15,19 @@ use super::words;
 use crate::http::answer;
 use crate::http::api::Api;
 use crate::http::api::describe::asked_outbox::ImportRequest;
+use crate::http::api::once::{self, Said};
 use crate::http::api::posted::{LargePosted, Posted};
 use crate::outbox::{Catalog, schema};
 
 /// The webhooks of one description.
 const TYPES_MAX: usize = 500;
+
+/// What becomes of the types that a description does not name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Others {
+    Stay,
+    Archived,
+}
 
 /// What was taken.
 #[derive(Serialize, ToSchema)]
@@ -63,7 +71,10 @@ pub async fn openapi(
 ) -> impl IntoResponse {
     let mut fields = posted.fields();
     let dry_run = fields.flag("dryRun");
-    let replace_all = fields.flag("replaceAll");
+    let others = match fields.flag("replaceAll") {
+        true => Others::Archived,
+        false => Others::Stay,
+    };
     let spec = fields.json("spec");
     let raw = fields.optional_text_up_to("specRaw", 2 * 1024 * 1024);
     let found = match (spec, raw) {
@@ -84,15 +95,27 @@ pub async fn openapi(
             to_modify: Some(found),
         }));
     }
+    let (own, alone) = (api.clone(), posted.without_key());
+    let work = async move {
+        match import(&own, &alone, &found, others).await {
+            Ok(done) => once::kept(done).await,
+            Err(halt) => Said::Pass(halt.answer()),
+        }
+    };
+    Outcome::Ok(once::once(api, posted, work).await)
+}
+
+/// One type after the other, each a change of its own: the request's key is for the whole.
+async fn import(api: &Api, posted: &Posted, found: &[FoundBody], others: Others) -> Outcome {
     let mut modified = Vec::with_capacity(found.len());
-    for one in &found {
-        take(&api, &posted, one).await?;
+    for one in found {
+        take(api, posted, one).await?;
         modified.push(one.name.clone());
     }
-    if replace_all {
-        modified.extend(archive_others(&api, &posted, &found).await?);
+    if others == Others::Archived {
+        modified.extend(archive_others(api, posted, found).await?);
     }
-    Outcome::Ok(said(&ImportedData {
+    Ok(said(&ImportedData {
         modified,
         to_modify: None,
     }))
@@ -191,7 +214,6 @@ fn whole(schema: Value, components: Option<&Map<String, Value>>) -> Value {
 }
 
 async fn take(api: &Api, posted: &Posted, found: &FoundBody) -> Result<(), Halt> {
-    let alone = posted.without_key();
     let decide = |catalog: &Catalog| {
         let was = catalog.event_type(&found.name);
         let base = was.map_or_else(|| blank(&found.name, posted.at), |was| (**was).clone());
@@ -205,7 +227,7 @@ async fn take(api: &Api, posted: &Posted, found: &FoundBody) -> Result<(), Halt>
         };
         Ok(to_change(taken, was.map_or(0, |was| was.revision)))
     };
-    change::make(api, &alone, "event_type.import", decide).await?;
+    change::make(api, posted, "event_type.import", decide).await?;
     Ok(())
 }
 
@@ -222,7 +244,6 @@ async fn archive_others(
         let others = all.filter(|known| !named(known));
         others.map(|known| known.name.to_string()).collect()
     };
-    let alone = posted.without_key();
     for name in &others {
         let decide = |catalog: &Catalog| {
             let was = catalog.event_type(name);
@@ -234,7 +255,7 @@ async fn archive_others(
             };
             Ok(to_change(archived, was.revision))
         };
-        change::make(api, &alone, "event_type.archive", decide).await?;
+        change::make(api, posted, "event_type.archive", decide).await?;
     }
     Ok(others)
 }

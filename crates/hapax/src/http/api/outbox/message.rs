@@ -20,6 +20,7 @@ use crate::http::api::body::Fields;
 use crate::http::api::describe::asked_of_outbox::{ContentQuery, MessageQuery};
 use crate::http::api::describe::asked_outbox::{MessageRequest, PrecheckRequest};
 use crate::http::api::list::{self, Asked, Invalid, ListBody};
+use crate::http::api::once;
 use crate::http::api::posted::{LargePosted, Posted};
 use crate::operate::{Granted, Terms};
 use crate::outbox::message::{Outcome as Published, PLANS_MAX, To};
@@ -28,7 +29,8 @@ use crate::outbox::{Catalog, Draft};
 
 /// Publishes a message to all endpoints of an application that are subscribed.
 ///
-/// The `eventId` is its identity, or the `Idempotency-Key` where there is none: the same message again gives the same answer.
+/// The `eventId` is its identity, or the `Idempotency-Key` where there is none: the same message again gives the same answer. Where there
+/// are both, a key that came with another request is refused.
 #[utoipa::path(post, path = "/app/{app_id}/msg", operation_id = "createMessage", tag = "messages",
     params(("app_id" = String, Path, description = "the application's id or uid"), ContentQuery),
     request_body = MessageRequest,
@@ -52,7 +54,27 @@ pub(super) async fn create_one(
     let content = with_content(query)?;
     let (mut fields, payload) = Fields::of_all_but(&posted.body, "payload");
     let inline = app::inline(&mut fields, name, posted.at)?;
-    let mut draft = message_body::read(posted, fields, payload)?;
+    let draft = message_body::read(posted, fields, payload)?;
+    if draft.about.event_id.is_none() || posted.request.is_none() {
+        return create_draft(api, posted, name, inline, draft, content).await;
+    }
+    // Its id is its identity, so that its key has to be kept for itself.
+    let (own, name, same) = (api.clone(), name.to_owned(), posted.clone());
+    let work = async move {
+        let created = create_draft(&own, &same, &name, inline, draft, content).await;
+        created.unwrap_or_else(Halt::answer)
+    };
+    Ok(once::checked(api.clone(), posted.clone(), work).await)
+}
+
+async fn create_draft(
+    api: &Api,
+    posted: &Posted,
+    name: &str,
+    inline: Option<App>,
+    mut draft: Draft,
+    content: Content,
+) -> Outcome {
     // By what is known here, so that a message costs no question: what is stored was planned by the latest catalogue, or is refused.
     for _ in 0..PLANS_MAX {
         draft.app = aim(api, posted, name, inline.as_ref(), &draft).await?;

@@ -2,6 +2,7 @@
 
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
+use bytes::Bytes;
 use hapax_ledger::id::{AppId, TokenId};
 use hapax_ledger::key::BodyHash;
 use hapax_ledger::time::Span;
@@ -19,6 +20,7 @@ use crate::http::answer::{self, explained};
 use crate::http::api::Api;
 use crate::http::api::describe::asked_outbox::{ExpireRequest, PortalRequest, ResendRequest};
 use crate::http::api::describe::told;
+use crate::http::api::once::{self, Said};
 use crate::http::api::posted::{self, Posted};
 use crate::http::auth::token_hash;
 use crate::operate::ids;
@@ -138,13 +140,51 @@ fn mark(session: &str) -> String {
     hex::encode(&BodyHash::of(session.as_bytes()).bytes()[..8])
 }
 
+/// A request that comes again gets another way in, and the one before ends: its secret was in the answer and nowhere else. So a key stands
+/// for one way in, however often it comes.
 async fn make(api: &Api, posted: &Posted, wanted: &Wanted<'_>) -> Outcome {
-    let secret = format!("hpx_{}", hex::encode(entropy::bytes::<32>()));
     let session = wanted.session.map_or_else(|| "-".to_owned(), mark);
+    let begin = match &posted.request {
+        Some(request) => {
+            let key = hex::encode(&request.key.bytes()[..8]);
+            format!("{PORTAL}{} {session} {key}-", wanted.app)
+        }
+        None => format!("{PORTAL}{} {session} ", wanted.app),
+    };
+    let (changed, secret) = create(api, posted, wanted, &begin).await?;
+    let secret = match changed {
+        Changed::Done => secret,
+        Changed::Before(Before::Same(_)) => {
+            end_all(api, posted, std::slice::from_ref(&begin), "asked for again").await?;
+            let (changed, secret) = create(api, &posted.without_key(), wanted, &begin).await?;
+            if changed != Changed::Done {
+                return Err(answer::BUSY.into());
+            }
+            secret
+        }
+        Changed::Before(before @ Before::Other) => {
+            return Ok(posted::before(before, StatusCode::OK));
+        }
+        Changed::NotFound | Changed::NameTaken => return Err(answer::BUSY.into()),
+    };
+    api.tokens.refresh().await?;
+    let url = format!("{}/{}#key={secret}", api.portal, wanted.app);
+    let body = AccessBody { url, token: secret };
+    Ok(answer::json(StatusCode::OK, &body))
+}
+
+/// Makes a token whose name begins so, and its secret.
+async fn create(
+    api: &Api,
+    posted: &Posted,
+    wanted: &Wanted<'_>,
+    begin: &str,
+) -> Result<(Changed, String), Halt> {
+    let secret = format!("hpx_{}", hex::encode(entropy::bytes::<32>()));
     let lot = hex::encode(entropy::bytes::<8>());
     let token = Token {
         id: TokenId(ids::fresh(posted.at)),
-        name: format!("{PORTAL}{} {session} {lot}", wanted.app).into(),
+        name: format!("{begin}{lot}").into(),
         role: wanted.role,
         app: Some(wanted.app.to_string()),
         hash: token_hash(secret.as_bytes()),
@@ -159,20 +199,8 @@ async fn make(api: &Api, posted: &Posted, wanted: &Wanted<'_>) -> Outcome {
         role: wanted.role.word(),
     };
     let said = serde_json::to_string(&kept).unwrap_or_default();
-    let by = posted
-        .without_key()
-        .authority("access to the portal".to_owned());
-    match api.store.create_token(token, by, said).await? {
-        Changed::Done => {}
-        Changed::Before(before @ (Before::Same(_) | Before::Other)) => {
-            return Ok(posted::before(before, StatusCode::OK));
-        }
-        Changed::NotFound | Changed::NameTaken => return Err(answer::BUSY.into()),
-    }
-    api.tokens.refresh().await?;
-    let url = format!("{}/{}#key={secret}", api.portal, wanted.app);
-    let body = AccessBody { url, token: secret };
-    Ok(answer::json(StatusCode::OK, &body))
+    let by = posted.authority("access to the portal".to_owned());
+    Ok((api.store.create_token(token, by, said).await?, secret))
 }
 
 /// Ends all tokens that were made for consumers of an application, or those of some sessions.
@@ -198,21 +226,37 @@ pub async fn expire_all(
             .map(|session| format!("{PORTAL}{app} {} ", mark(session)))
             .collect(),
     };
-    for token in api.store.live_tokens(posted.at).await? {
-        let meant = begins.iter().any(|begin| token.name.starts_with(begin));
-        if meant {
-            revoke(&api, &posted, token.id, "all access to the portal expired").await?;
+    // Those that are made later are not meant, also if the same request comes again then.
+    let (own, alone) = (api.clone(), posted.without_key());
+    let work = async move {
+        let ended = end_all(&own, &alone, &begins, "all access to the portal expired").await;
+        match ended {
+            Ok(()) => Said::Keep(Bytes::new()),
+            Err(halt) => Said::Pass(halt.answer()),
         }
-    }
-    api.tokens.refresh().await?;
-    Outcome::Ok(no_content())
+    };
+    let answer = once::once(api, posted, work).await;
+    Outcome::Ok(match answer.status() {
+        StatusCode::OK => no_content(),
+        _ => answer,
+    })
 }
 
-async fn revoke(api: &Api, posted: &Posted, id: TokenId, why: &str) -> Result<(), Halt> {
-    let by = posted.without_key().authority(why.to_owned());
+/// Ends all tokens whose names begin so.
+async fn end_all(api: &Api, posted: &Posted, begins: &[String], why: &str) -> Result<(), Halt> {
+    let alone = posted.without_key();
+    for token in api.store.live_tokens(posted.at).await? {
+        if begins.iter().any(|begin| token.name.starts_with(begin)) {
+            revoke(api, &alone, token.id, why).await?;
+        }
+    }
+    Ok(api.tokens.refresh().await?)
+}
+
+async fn revoke(api: &Api, posted: &Posted, id: TokenId, why: &str) -> Result<Changed, Halt> {
+    let by = posted.authority(why.to_owned());
     let said = serde_json::json!({ "id": id.to_string() }).to_string();
-    api.store.revoke_token(id, by, said).await?;
-    Ok(())
+    Ok(api.store.revoke_token(id, by, said).await?)
 }
 
 /// Ends the token that asks, if it is one of the portal.
@@ -226,7 +270,10 @@ pub async fn logout(State(api): State<Api>, posted: Posted) -> impl IntoResponse
     let Some(token) = own.token.filter(|_| ours) else {
         return Err(answer::NOT_PORTAL.into());
     };
-    revoke(&api, &posted, token, "logged out").await?;
+    let changed = revoke(&api, &posted, token, "logged out").await?;
+    if let Changed::Before(before @ Before::Other) = changed {
+        return Ok(posted::before(before, StatusCode::NO_CONTENT));
+    }
     api.tokens.refresh().await?;
     Outcome::Ok(no_content())
 }

@@ -5,7 +5,7 @@ use axum::response::IntoResponse;
 use hapax_ledger::effect::EffectState;
 use hapax_ledger::id::{AppId, EndpointId, ReplayId};
 use hapax_store::nouns::{
-    Authority, Changed, EventFilter, Replay, ReplayProgress, ReplayState, app_source,
+    Authority, Changed, EventFilter, Replay, ReplayProgress, ReplayState, Standing, app_source,
 };
 use http::StatusCode;
 use serde::Serialize;
@@ -13,6 +13,7 @@ use utoipa::ToSchema;
 
 use super::attempt_query::CLASSES;
 use super::change;
+use super::delivery;
 use super::halt::{Halt, Outcome};
 use super::page::PageBody;
 use super::status::Status;
@@ -129,6 +130,9 @@ async fn for_endpoint(api: &Api, app: &str, name: &str, posted: &Posted, kind: K
     }
     let until = fields.optional_time("until");
     fields.finish()?;
+    if endpoint.standing != Standing::Enabled {
+        return Err(delivery::disabled());
+    }
     start(
         api,
         posted,
