@@ -8,12 +8,12 @@ use hapax_ledger::retry::Next;
 use hapax_ledger::time::Span;
 use hapax_ledger::transition::Rejected;
 
-use super::sample::{Dial, KEEP, Subject, accept_one, at, detail, event, reap_all};
+use super::sample::{Dial, KEEP, Subject, accept_one, at, detail, reap_all};
 use super::worker::{
     BROKEN, GIVEN_UP, LEASE, OK, SETTLED, START, accept_effects, advance, calling_for, claim_as,
-    claim_one, done, effect_detail, ended, planned, rescue, serial,
+    claim_one, done, effect_detail, ended, planned, rescue,
 };
-use crate::nouns::{Born, Effect, Move, Moved, NewEffect, NewEvent, Reaped, Receipt, Settlement};
+use crate::nouns::{Born, Effect, Move, Moved, NewEffect, Reaped, Receipt};
 
 async fn accept(store: &Subject, key: &str, effects: Vec<NewEffect>) -> Receipt {
     accept_effects(store, key, effects).await
@@ -136,93 +136,6 @@ pub async fn a_late_settlement_changes_nothing_and_is_kept(store: Subject, dial:
         }
     );
     assert_eq!(attempt.late, Some((at(31), OK)));
-}
-
-/// A worker that does not hear that its settlement came through says it again. That is no evidence of anything late.
-pub async fn a_settlement_that_is_said_again_is_no_late_one(store: Subject, dial: Dial) {
-    accept(&store, "k", vec![planned("e", "1", Repeat::Keyed)]).await;
-    let said = |outcome| {
-        let mut settlement = Settlement::new(outcome, Next::At(Span::from_secs(5)));
-        settlement.said.error = Some("in its own words".to_owned());
-        Move::Settle(settlement)
-    };
-    let refused = said(BROKEN);
-    let first = claim_one(&store).await;
-    done(&store, &first, START).await;
-    done(&store, &first, refused.clone()).await;
-    let again = advance(&store, &first, refused.clone()).await;
-    assert_eq!(again, Moved::Refused(Rejected::StaleFence));
-    // Nor is it after somebody else has made the next attempt; but another word is.
-    dial.set(at(5));
-    let second = claim_one(&store).await;
-    done(&store, &second, START).await;
-    done(&store, &second, refused.clone()).await;
-    let again = advance(&store, &first, refused.clone()).await;
-    assert_eq!(again, Moved::Refused(Rejected::StaleFence));
-    let late = async || {
-        let attempts = effect_detail(&store, &first).await.attempts.into_iter();
-        attempts.map(|attempt| attempt.late).collect::<Vec<_>>()
-    };
-    assert_eq!(late().await, [None, None]);
-    let other = advance(&store, &first, SETTLED).await;
-    assert_eq!(other, Moved::Refused(Rejected::StaleFence));
-    assert_eq!(late().await, [Some((at(5), OK)), None]);
-    // That its lease is lost, the store says itself. If the worker says so, too, it was there after all.
-    dial.set(at(10));
-    let third = claim_one(&store).await;
-    done(&store, &third, START).await;
-    dial.set(at(41));
-    assert_eq!(rescue(&store).await, 1);
-    let why = Lost::LostLease;
-    let lost = advance(&store, &third, said(Outcome::Lost { why })).await;
-    assert_eq!(lost, Moved::Refused(Rejected::StaleFence));
-    let told = Some((at(41), Outcome::Lost { why }));
-    assert_eq!(late().await, [Some((at(5), OK)), None, told]);
-}
-
-/// Whoever plans has a clock of their own, which may be hours off. What is due, and when, goes by the store's.
-pub async fn a_clock_that_is_off_delays_nothing(store: Subject, dial: Dial) {
-    dial.set(at(10));
-    for (source, hours) in [("ahead", 2), ("behind", -2)] {
-        let theirs = at(10) + Span::from_hours(hours);
-        let named = |name: &str| planned(name, source, Repeat::Once);
-        let effects = vec![
-            named("plain"),
-            NewEffect {
-                wait: Span::from_secs(5),
-                ..named("later")
-            },
-        ];
-        // Those that others can make wait are planned elsewhere than those that wait for nothing.
-        let gated = vec![
-            NewEffect {
-                order: Some(serial(source)),
-                ..named("ordered")
-            },
-            NewEffect {
-                after: vec![0],
-                wait: Span::from_secs(5),
-                ..named("after")
-            },
-        ];
-        for (key, effects) in [("free", effects), ("gated", gated)] {
-            let event = NewEvent {
-                effects,
-                ..event(source, key, "{}")
-            };
-            let receipt = accept_one(&store, source, theirs, event).await;
-            let planned = detail(&store, receipt.event).await.effects;
-            let due = planned.iter().map(|effect| effect.record.next_attempt_at);
-            assert_eq!(due.collect::<Vec<_>>(), [at(10), at(15)], "{source} {key}");
-        }
-    }
-    let mut names: Vec<String> = claim(&store, 10)
-        .await
-        .iter()
-        .map(|effect| effect.name.to_string())
-        .collect();
-    names.sort_unstable();
-    assert_eq!(names, ["ordered", "ordered", "plain", "plain"]);
 }
 
 /// D3, D4: an attempt whose worker was lost is uncertain if it must not be repeated, and due at once if it may.

@@ -144,6 +144,48 @@ pub async fn a_rescue_names_what_it_freed(store: Subject, dial: Dial) {
     }
 }
 
+/// A worker that does not hear that its settlement came through says it again. That is no evidence of anything late.
+pub async fn a_settlement_that_is_said_again_is_no_late_one(store: Subject, dial: Dial) {
+    accept_effects(&store, "k", vec![planned("e", "1", Repeat::Keyed)]).await;
+    let said = |outcome| {
+        let mut settlement = Settlement::new(outcome, Next::At(Span::from_secs(5)));
+        settlement.said.error = Some("in its own words".to_owned());
+        Move::Settle(settlement)
+    };
+    let refused = said(BROKEN);
+    let first = claim_one(&store).await;
+    done(&store, &first, START).await;
+    done(&store, &first, refused.clone()).await;
+    let again = advance(&store, &first, refused.clone()).await;
+    assert_eq!(again, Moved::Refused(Rejected::StaleFence));
+    // Nor is it after somebody else has made the next attempt; but another word is.
+    dial.set(at(5));
+    let second = claim_one(&store).await;
+    done(&store, &second, START).await;
+    done(&store, &second, refused.clone()).await;
+    let again = advance(&store, &first, refused.clone()).await;
+    assert_eq!(again, Moved::Refused(Rejected::StaleFence));
+    let late = async || {
+        let attempts = effect_detail(&store, &first).await.attempts.into_iter();
+        attempts.map(|attempt| attempt.late).collect::<Vec<_>>()
+    };
+    assert_eq!(late().await, [None, None]);
+    let other = advance(&store, &first, SETTLED).await;
+    assert_eq!(other, Moved::Refused(Rejected::StaleFence));
+    assert_eq!(late().await, [Some((at(5), OK)), None]);
+    // That its lease is lost, the store says itself. If the worker says so, too, it was there after all.
+    dial.set(at(10));
+    let third = claim_one(&store).await;
+    done(&store, &third, START).await;
+    dial.set(at(41));
+    assert_eq!(rescued(&store).await.effects.len(), 1);
+    let why = Lost::LostLease;
+    let lost = advance(&store, &third, said(Outcome::Lost { why })).await;
+    assert_eq!(lost, Moved::Refused(Rejected::StaleFence));
+    let told = Some((at(41), Outcome::Lost { why }));
+    assert_eq!(late().await, [Some((at(5), OK)), None, told]);
+}
+
 /// D4: a probe's "no" counts only when nothing can be on its way any more; a person's does at once, and everything else is refused.
 pub async fn what_is_uncertain_is_resolved_by_a_probe_or_a_person(store: Subject, dial: Dial) {
     let once = |name: &str| planned(name, "1", Repeat::Once);

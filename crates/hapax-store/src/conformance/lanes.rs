@@ -4,13 +4,14 @@ use hapax_ledger::effect::Repeat;
 use hapax_ledger::retry::Next;
 use hapax_ledger::time::{Span, Time};
 
-use super::sample::{Dial, Subject, accept_one, arrival, at};
+use super::sample::{Dial, Subject, accept_one, arrival, at, detail, event};
 use super::worker::{
     BROKEN, LEASE, SETTLED, START, accept_effects, calling_for, claim, claim_lanes, done, due,
     ended, planned, serial,
 };
 use crate::nouns::{
-    Beat, ClaimAsk, Claimed, LANES_PER_LOOK_MAX, LaneDue, LaneRoom, NewEffect, Stay, lane_shard,
+    Beat, ClaimAsk, Claimed, LANES_PER_LOOK_MAX, LaneDue, LaneRoom, NewEffect, NewEvent, Stay,
+    lane_shard,
 };
 
 fn in_lane(lane: &str, key: &str, seconds: i64) -> NewEffect {
@@ -179,4 +180,49 @@ pub async fn a_lone_node_looks_after_every_shard(store: Subject, _dial: Dial) {
         }
         store.leave(node).await.expect("the store hears");
     }
+}
+
+/// Whoever plans has a clock of their own, which may be hours off. What is due, and when, goes by the store's.
+pub async fn a_clock_that_is_off_delays_nothing(store: Subject, dial: Dial) {
+    dial.set(at(10));
+    for (source, hours) in [("ahead", 2), ("behind", -2)] {
+        let theirs = at(10) + Span::from_hours(hours);
+        let named = |name: &str| planned(name, source, Repeat::Once);
+        let effects = vec![
+            named("plain"),
+            NewEffect {
+                wait: Span::from_secs(5),
+                ..named("later")
+            },
+        ];
+        // Those that others can make wait are planned elsewhere than those that wait for nothing.
+        let gated = vec![
+            NewEffect {
+                order: Some(serial(source)),
+                ..named("ordered")
+            },
+            NewEffect {
+                after: vec![0],
+                wait: Span::from_secs(5),
+                ..named("after")
+            },
+        ];
+        for (key, effects) in [("free", effects), ("gated", gated)] {
+            let event = NewEvent {
+                effects,
+                ..event(source, key, "{}")
+            };
+            let receipt = accept_one(&store, source, theirs, event).await;
+            let planned = detail(&store, receipt.event).await.effects;
+            let due = planned.iter().map(|effect| effect.record.next_attempt_at);
+            assert_eq!(due.collect::<Vec<_>>(), [at(10), at(15)], "{source} {key}");
+        }
+    }
+    let mut names: Vec<String> = claim(&store)
+        .await
+        .iter()
+        .map(|effect| effect.name.to_string())
+        .collect();
+    names.sort_unstable();
+    assert_eq!(names, ["ordered", "ordered", "plain", "plain"]);
 }
