@@ -69,6 +69,14 @@ impl Database {
         Time::from_micros(row.expect("the server answers").get(0))
     }
 
+    /// A session that keeps everybody from changing the outbox's catalogue, until it is dropped.
+    pub async fn hold_catalogue(&self) -> Client {
+        let client = self.client().await;
+        let hold = "BEGIN; SELECT FROM hapax.catalogue FOR UPDATE";
+        client.batch_execute(hold).await.expect("the server obeys");
+        client
+    }
+
     /// A session in the server's own database.
     pub async fn server_client(&self) -> Client {
         connect(&self.server).await

@@ -32,9 +32,7 @@ use self::posts::{PostCommand, post_command};
 use self::sketch::{EffectCommand, EffectSketch, effect_command, effect_sketch, new_effects};
 use super::sample::{Dial, Subject, arrival, at, event, reap_counted, review};
 use crate::model::ModelStore;
-use crate::nouns::{
-    Event, EventFilter, Keep, NewEvent, OnFailed, PAGE_MAX, Page, PageFrom, PollPlace,
-};
+use crate::nouns::{Event, EventFilter, Keep, NewEvent, OnFailed, PAGE_MAX, Page, PageFrom};
 
 /// Commands in one sequence, of a little of everything and of mostly effects. Every command moves the clock by a millisecond, and jumps are whole seconds: with fewer than a
 /// thousand commands no two arrivals share a millisecond, so that the order of a list is never a matter of taste.
@@ -266,8 +264,6 @@ struct Pair {
     sent: Vec<(&'static str, NewEvent)>,
     effects: Known,
     keys: KnownKeys,
-    /// How far somebody has read who polls an application, on both sides.
-    places: HashMap<u64, (PollPlace, PollPlace)>,
     /// Runs that were asked for.
     runs: u64,
     /// So far, the shared effects of every event have come in the same order on both sides.
@@ -487,7 +483,6 @@ pub fn agrees_with_the_model<Fut>(
                 sent: Vec::new(),
                 effects,
                 keys: KnownKeys::default(),
-                places: HashMap::new(),
                 runs: 0,
                 same_order: true,
             };

@@ -11,9 +11,8 @@ use super::entry_row::{
 use super::{poll_turn, sql_error, tiding};
 use crate::error::StoreError;
 use crate::nouns::{
-    Authority, CHANGES_PER_PART, Changes, DELETED_KEPT, Endpoint, Entry, Mark, Put, Tiding,
+    Authority, CHANGES_PER_PART, Changes, DELETED_KEPT, Endpoint, Entry, Put, Tiding,
 };
-use crate::outbox;
 use crate::posting::{self, Stands};
 
 /// So many of each kind are looked at in one step of the reaper.
@@ -29,7 +28,7 @@ pub(super) fn revision(db: &Connection) -> Result<u64, StoreError> {
 }
 
 /// Raises the revision by one.
-fn next_revision(db: &Connection) -> Result<u64, StoreError> {
+pub(super) fn next_revision(db: &Connection) -> Result<u64, StoreError> {
     let revision: i64 = db
         .prepare_cached(
             "UPDATE catalogue SET revision = revision + 1 WHERE one = 1 RETURNING revision",
@@ -72,7 +71,7 @@ pub(super) fn changes(db: &Connection, since: u64) -> Result<Changes, StoreError
     })
 }
 
-fn boxed(endpoint: Endpoint) -> Entry {
+pub(super) fn boxed(endpoint: Endpoint) -> Entry {
     Entry::Endpoint(Box::new(endpoint))
 }
 
@@ -202,49 +201,6 @@ fn delete_endpoints(
         .map_err(sql_error)?;
     }
     Ok(revision)
-}
-
-/// The dispatcher has seen how an endpoint does.
-pub(super) fn mark(db: &Connection, mark: &Mark, now: Time) -> Result<Put, StoreError> {
-    let Mark {
-        endpoint: id,
-        was,
-        standing,
-        failing_since,
-    } = *mark;
-    let stands = db
-        .prepare_cached(endpoint_columns!(
-            "WHERE id = ?1 AND deleted_at IS NULL AND revision = ?2"
-        ))
-        .and_then(|mut read| {
-            read.query_row(params![id.bytes(), was as i64], to_endpoint)
-                .optional()
-        })
-        .map_err(sql_error)?;
-    let Some(endpoint) = stands else {
-        return Ok(Put::Moved);
-    };
-    let marked = Endpoint {
-        standing,
-        failing_since,
-        ..endpoint.clone()
-    };
-    if marked != endpoint {
-        let revision = next_revision(db)?;
-        write(db, &boxed(marked.clone()).at_revision(revision))?;
-    }
-    if standing != endpoint.standing {
-        tiding::write(db, &Tiding::of_mark(&marked, now))?;
-        let record = Record {
-            action: outbox::MARKED,
-            subject: id.to_string(),
-            detail: outbox::marked_detail(standing),
-            event: None,
-        };
-        audit::write_down(db, &outbox::marked_by(standing, now), record)?;
-    }
-    let revision = revision(db)?;
-    Ok(Put::Done { revision })
 }
 
 /// Forgets what was deleted long ago, as far as nothing refers to it.

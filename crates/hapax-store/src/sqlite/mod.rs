@@ -55,6 +55,7 @@ mod key_reap;
 mod key_settle;
 mod keys;
 mod list;
+mod mark;
 mod message;
 mod migrate;
 mod number;

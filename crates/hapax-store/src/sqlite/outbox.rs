@@ -6,7 +6,7 @@ use hapax_ledger::time::Time;
 
 use super::queue::Whose;
 use super::writer::Space;
-use super::{SqliteStore, app, fan_out, message, post, publish, tally};
+use super::{SqliteStore, app, fan_out, mark, message, post, publish, tally};
 use crate::error::StoreError;
 use crate::nouns::{
     Authority, Changes, Deliveries, Entry, FannedOut, Listed, Mark, Message, MessageFilter,
@@ -45,7 +45,7 @@ impl Outbox for SqliteStore {
         self.writer
             .write(Whose::Ours, Space::Frees, 0, move |tx| {
                 tx.group.catalogue_changes();
-                let marked = marks.iter().map(|mark| app::mark(tx.db, mark, now));
+                let marked = marks.iter().map(|one| mark::endpoint(tx.db, one, now));
                 marked.collect()
             })
             .await

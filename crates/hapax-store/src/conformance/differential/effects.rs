@@ -16,12 +16,12 @@ use super::super::worker::{claim_lanes, names, rescued};
 use super::Pair;
 use super::naming::plain;
 use super::sketch::{EffectCommand, LANES, LEASE};
-use crate::nouns::{Advanced, Claimed, Effect, Move, Moved, Receipt, Receipted};
+use crate::nouns::{Advanced, Claimed, Effect, Move, Moved, PollPlace, Receipt, Receipted};
 
 /// A claim takes all that is due: which of them come first is only the same within a lane, and there by id.
 const EVERYTHING: u32 = 1_000;
 
-/// What is known of effects on both sides.
+/// What is known of effects and deliveries on both sides.
 pub(super) struct Known {
     dial: Dial,
     pub(super) now: Time,
@@ -33,6 +33,8 @@ pub(super) struct Known {
     waiting: Vec<Claim>,
     /// Effects that became uncertain.
     uncertain: Vec<(EffectId, EffectId)>,
+    /// How far somebody has read who polls an application.
+    pub(super) places: HashMap<u64, (PollPlace, PollPlace)>,
 }
 
 /// The right to an effect, by the store's name and the model's.
@@ -51,6 +53,7 @@ impl Known {
             dial,
             now: at(0),
             names: HashMap::new(),
+            places: HashMap::new(),
             given: Vec::new(),
             claims: Vec::new(),
             waiting: Vec::new(),

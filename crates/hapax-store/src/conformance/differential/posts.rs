@@ -273,7 +273,7 @@ impl Pair {
     /// Both have given the same since the last time, whatever order their commits ended in.
     async fn poll(&mut self, app: u64) {
         let beginning = (PollPlace::BEGINNING, PollPlace::BEGINNING);
-        let (theirs, ours) = self.places.get(&app).copied().unwrap_or(beginning);
+        let (theirs, ours) = self.effects.places.get(&app).copied().unwrap_or(beginning);
         let now = self.clock;
         let (theirs, their_place) = given(&self.store, app, theirs, now).await;
         let (mut ours, our_place) = given(&self.model, app, ours, now).await;
@@ -282,7 +282,7 @@ impl Pair {
         theirs.sort_by_key(|one| one.event.id);
         ours.sort_by_key(|one| one.event.id);
         assert_eq!(theirs, ours, "polled of {app}");
-        self.places.insert(app, (their_place, our_place));
+        self.effects.places.insert(app, (their_place, our_place));
     }
 
     fn named_message(&self, message: Message) -> Message {

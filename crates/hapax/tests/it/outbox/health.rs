@@ -168,9 +168,7 @@ fn endpoints_that_turn_at_once_keep_no_claim_waiting() {
             endpoints.push(scene.endpoint(broken, &gone.url("/"), tries(1)).await);
         }
         scene.endpoint(other, &well.url("/"), tries(1)).await;
-        let client = database.client().await;
-        let hold = "BEGIN; SELECT FROM hapax.catalogue FOR UPDATE";
-        client.batch_execute(hold).await.expect("the server obeys");
+        let held = database.hold_catalogue().await;
         for _ in 0..2 {
             scene.publish(broken, "{}", About::default()).await;
         }
@@ -180,10 +178,7 @@ fn endpoints_that_turn_at_once_keep_no_claim_waiting() {
         tokio::task::block_in_place(|| well.wait_for("the other", |seen| seen.len() == 1));
         let standing = endpoints.iter().map(|id| scene.known(*id).standing);
         assert!(standing.into_iter().all(|one| one == Standing::Enabled));
-        client
-            .batch_execute("COMMIT")
-            .await
-            .expect("the server obeys");
+        drop(held);
         for id in endpoints {
             scene.until_standing(id, Standing::Gone).await;
         }

@@ -172,7 +172,7 @@ fn operators_ask_only_for_what_is_told() {
         body[name] = json!(["endpoint.disabled", "background_task.finished"]);
         let refused = scene.post(PATH, &body);
         assert_eq!(refused.status, 422, "{refused:?}");
-        let text = String::from_utf8_lossy(refused.body()).into_owned();
+        let text = refused.json().to_string();
         assert!(text.contains("message.attempt.exhausted"), "{text}");
     }
     operators_endpoint(&scene, &world, json!({}));
@@ -195,7 +195,7 @@ fn operators_hear_of_changes_and_of_failing_deliveries() {
             "acme",
             "one",
             &broken,
-            json!({"retrySchedule": [0, 0, 0, 0]}),
+            json!({"retrySchedule": [0, 0, 0, 0, 0]}),
         );
         let path = format!("/app/acme/endpoint/{endpoint}");
         scene.told(200, "PATCH", &path, &json!({"description": "slow"}));
