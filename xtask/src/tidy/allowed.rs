@@ -183,6 +183,10 @@ pub(super) const ALLOWED: &[Allowed] = &[
         "SQLite's writer settles in memory, and has no round trips to save",
     ),
     only_here(
+        "crates/hapax-store/src/postgres/key_group.rs",
+        "SQLite's writer has one group for everything",
+    ),
+    only_here(
         "crates/hapax-store/src/postgres/restored.rs",
         "SQLite's `backup` makes the copies that its `open` notices",
     ),

@@ -6,27 +6,27 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use hapax_ledger::effect::{EffectState, SkipReason};
-use hapax_ledger::outcome::{Evidence, Lost, NotSent, Outcome, classify};
+use hapax_ledger::effect::SkipReason;
+use hapax_ledger::outcome::{Lost, NotSent, Outcome};
 use hapax_ledger::time::Span;
-use hapax_ledger::transition::{Change, Did};
+use hapax_ledger::transition::Did;
 use hapax_store::StoreError;
-use hapax_store::nouns::{Advanced, Effect, EffectDetail, Move, Moved, Review, Said, Settlement};
+use hapax_store::nouns::{Advanced, Move, Moved, Review};
 
 use super::ask;
 use super::delivery;
-use super::directory::{Found, Settled};
+use super::directory::Found;
 use super::dispatcher::{Shared, lock};
 use super::job::Job;
 use super::lanes::Finished;
 use super::log::about;
 use super::request::{self, EffectPart, EffectRequest, EventPart};
 use super::sender::Sent;
+use super::settle::jitter_after;
 use super::shards::Hold;
 use super::target::{EffectTarget, Target, Way};
+use crate::clock;
 use crate::config::BodyForm;
-use crate::{clock, entropy};
 
 /// The review code of an effect whose review condition holds over the snapshot.
 const ASKED: &str = "H0222";
@@ -34,11 +34,6 @@ const ASKED: &str = "H0222";
 const NO_TARGET_WAIT: Span = Span::from_secs(60);
 /// A claim whose endpoint could not be asked for goes back for so long: the store is busy or away.
 const UNKNOWN_WAIT: Span = Span::from_secs(1);
-/// Pauses between tries to settle while the store cannot be reached.
-const SETTLE_PAUSE_MIN: Duration = Duration::from_millis(50);
-/// The longest of them.
-const SETTLE_PAUSE_MAX: Duration = Duration::from_secs(2);
-
 /// May it be sent?
 pub(super) enum Ready {
     /// Yes: the start is durable.
@@ -90,18 +85,6 @@ impl Shared {
         // Whoever keeps the endpoints may write something down about this one. Nobody waits for that before the next is claimed.
         drop(slot);
         self.pass_on(target, &job, ended).await;
-    }
-
-    /// Tells whoever keeps the endpoints how an attempt at one of them ended, if it did.
-    async fn pass_on(&self, target: &Target, job: &Job, ended: Option<(Outcome, Change)>) {
-        if let (Way::Endpoint(_), Some((outcome, change))) = (&target.way, &ended) {
-            let settled = Settled {
-                effect: &job.effect,
-                outcome: *outcome,
-                change,
-            };
-            self.directory.settled(settled).await;
-        }
     }
 
     /// Everything before the first byte.
@@ -223,72 +206,6 @@ impl Shared {
         }
     }
 
-    /// Says how it ended, as often as it takes; what the ledger made of it, if the claim was still ours.
-    async fn settle(&self, target: &Target, job: &Job, sent: Sent) -> Option<(Outcome, Change)> {
-        let jitter = jitter_after(sent.outcome);
-        let next = job
-            .effect
-            .record
-            .next_after(sent.outcome, &target.retry(&job.parcel), jitter);
-        let (outcome, error) = (sent.outcome, sent.error.clone());
-        let settlement = Settlement {
-            outcome,
-            next,
-            said: said(sent),
-        };
-        let moved = self.settle_in_the_end(job, settlement).await;
-        self.settled(target, job, outcome, error.as_deref(), &moved);
-        match moved {
-            Moved::Done(change) => Some((outcome, change)),
-            Moved::Refused(_)
-            | Moved::NoEffect
-            | Moved::Stale(_)
-            | Moved::Review(_)
-            | Moved::Waits(_) => None,
-        }
-    }
-
-    /// Tries until the store has answered.
-    async fn settle_in_the_end(&self, job: &Job, settlement: Settlement) -> Moved {
-        let mut pause = SETTLE_PAUSE_MIN;
-        let mut failed = false;
-        loop {
-            match self.advance(job, Move::Settle(settlement.clone())).await {
-                Ok(advanced) if failed => {
-                    return self
-                        .or_before(job, settlement.outcome, advanced.moved)
-                        .await;
-                }
-                Ok(advanced) => return advanced.moved,
-                Err(error) => {
-                    about!(warn, job, %error, "an attempt could not be settled; trying again");
-                    failed = true;
-                    tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(SETTLE_PAUSE_MAX);
-                }
-            }
-        }
-    }
-
-    /// What became of a settlement that was tried before: if it is refused, the try that seemed to fail may have been committed.
-    async fn or_before(&self, job: &Job, outcome: Outcome, moved: Moved) -> Moved {
-        let Moved::Refused(_) = moved else {
-            return moved;
-        };
-        // Whatever it set free, nobody was told.
-        self.look_at_store();
-        match self.store.effect(job.effect.id).await {
-            Ok(Some(EffectDetail { effect, .. })) => settled_before(job, outcome, &effect)
-                .inspect(|_| about!(info, job, "it was settled by the try before"))
-                .map_or(moved, Moved::Done),
-            Ok(None) => moved,
-            Err(error) => {
-                about!(debug, job, %error, "what became of its settlement cannot be read");
-                moved
-            }
-        }
-    }
-
     /// A claim that was born started and cannot be sent.
     pub(super) async fn not_sent(&self, job: Job) {
         let target = match self.find(&job.effect.name) {
@@ -390,30 +307,6 @@ enum Snapshot {
     Review(Review),
 }
 
-/// What a settlement did, if it is what an effect was left with: nobody has claimed it since.
-fn settled_before(job: &Job, outcome: Outcome, now: &Effect) -> Option<Change> {
-    let next = now.record;
-    let ours = next.fence == job.effect.record.fence && !next.started;
-    let did = match next.state {
-        EffectState::Done => Did::Done,
-        EffectState::Uncertain => Did::Uncertain,
-        EffectState::Dead => Did::Dead,
-        EffectState::Pending => Did::Waits {
-            until: next.next_attempt_at,
-        },
-        EffectState::Claimed | EffectState::Skipped => return None,
-    };
-    (ours && now.last == Some(outcome)).then_some(Change { next, did })
-}
-
-/// What spreads the tries after a failure. A success needs none, and the lot is not free.
-fn jitter_after(outcome: Outcome) -> f64 {
-    match classify(outcome) {
-        Evidence::Applied => 0.0,
-        Evidence::Refused { .. } | Evidence::NotApplied | Evidence::Ambiguous => entropy::jitter(),
-    }
-}
-
 fn no_snapshot(error: &str) -> Sent {
     Sent {
         outcome: Outcome::NotSent {
@@ -433,21 +326,6 @@ fn lost_lease() -> Sent {
         excerpt: None,
         error: Some("the lease ran out during the request".to_owned()),
         duration: Duration::ZERO,
-    }
-}
-
-fn said(sent: Sent) -> Said {
-    let (excerpt, body_bytes): (Option<Bytes>, Option<u64>) = match sent.excerpt {
-        Some(excerpt) => (
-            Some(excerpt.bytes).filter(|bytes| !bytes.is_empty()),
-            excerpt.size_bytes,
-        ),
-        None => (None, None),
-    };
-    Said {
-        excerpt,
-        body_bytes,
-        error: sent.error,
     }
 }
 

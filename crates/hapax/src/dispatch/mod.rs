@@ -44,6 +44,7 @@ mod redact;
 pub mod request;
 pub mod resolve;
 pub mod sender;
+mod settle;
 mod settled;
 pub mod shards;
 pub mod signature;
