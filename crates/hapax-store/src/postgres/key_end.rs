@@ -69,6 +69,10 @@ impl<'a> Columns<'a> {
         columns
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.id.is_empty()
+    }
+
     pub(super) fn params(&self) -> [Param<'_>; 9] {
         [
             (&self.id, Type::UUID_ARRAY),

@@ -230,17 +230,27 @@ impl KeyWork {
         let columns = KeyColumns::of(order);
         let ends = key_end::Columns::of(ends);
         let (given, wanted) = (self.clock.given(), epoch as i32);
-        let mut params = columns.params();
-        params.extend([(&given as _, Type::INT8), (&wanted as _, Type::INT4)]);
-        params.extend(ends.params());
-        let found = taken.alone(STORE, params).await?;
+        let now = (&given as _, Type::INT8);
+        let claiming = || {
+            let wanted = [now.clone(), (&wanted as _, Type::INT4)];
+            columns.params().into_iter().chain(wanted)
+        };
+        let found = match (rows.is_empty(), ends.is_empty()) {
+            (true, _) => taken.alone(ENDS, ends.params().into_iter().chain([now]).collect()),
+            (false, true) => taken.alone(CLAIMS, claiming().collect()),
+            (false, false) => taken.alone(BOTH, claiming().chain(ends.params()).collect()),
+        };
+        let found = found.await?;
+        let seen = found.iter().find_map(|row| row.get::<_, Option<i32>>(0));
         let mut stored = Stored {
-            epoch: 0,
+            epoch: match (seen, rows.is_empty()) {
+                (Some(seen), _) => seen as u32,
+                (None, true) => epoch,
+                (None, false) => return Err(no_row()),
+            },
             kept: HashSet::new(),
             ended: HashMap::new(),
         };
-        let seen = found.iter().find_map(|row| row.get::<_, Option<i32>>(0));
-        stored.epoch = seen.ok_or_else(no_row)? as u32;
         for row in &found {
             match (row.get::<_, Option<Uuid>>(1), row.get::<_, Option<i64>>(2)) {
                 (Some(id), Some(expires_at)) => {
@@ -257,32 +267,74 @@ impl KeyWork {
     }
 }
 
-/// Keeps keys that nobody holds, in the order given, and settles runs that still have theirs; says the store's epoch, which keys are new, and
-/// which runs have ended, with when their answers expire. Times of new keys are lengths from now on, and it is the time before the keys are
-/// taken, so that leases are if anything too short. No key is kept if the store's epoch is not the one that it was claimed for. That a run still
-/// has its key, by its fence, is part of the statement: nothing has to be read first. What an earlier run was answered with went when this one began.
-const STORE: &str = concat!(
-    "WITH t AS MATERIALIZED (SELECT ",
-    now!("$22"),
-    " AS now, epoch FROM hapax.store WHERE one = 1),
-     kept AS (
-         INSERT INTO hapax.guard_key (shard, key_hash, id, guard, principal, method, path, key, node, runs, first_at, started_at,
-             ended_at, status, error, state, fingerprint, fence, lease_until, expires_at, grace)
-         SELECT x.shard, x.key_hash, x.id, x.guard, x.principal, x.method, x.path, x.key, x.node, x.runs, x.first_at, x.started_at,
-             x.ended_at, x.status, x.error, x.state, x.fingerprint, x.fence, t.now + x.lease_until, t.now + x.expires_at, x.grace
-         FROM ",
-    key_rows!(),
-    ", t
-         WHERE t.epoch = $23
-         ON CONFLICT (shard, key_hash) DO NOTHING RETURNING id
-     ), ended AS (
-         UPDATE hapax.guard_key k SET state = x.state, ended_at = x.ended_at, status = x.status, error = x.error,
-             expires_at = t.now + x.ttl, answer = x.answer
-         FROM unnest($24::uuid[], $25::int8[], $26::int2[], $27::int8[], $28::int4[], $29::text[], $30::int8[], $31::bytea[])
-             AS x (id, fence, state, ended_at, status, error, ttl, answer), t
-         WHERE k.id = x.id AND k.fence = x.fence AND k.state = ANY ($32)
-         RETURNING k.id, k.expires_at
-     )
+/// Keeps keys that nobody holds, in the order given, for the epoch that they were claimed for and in no other. Their times are lengths from now
+/// on, and it is the time before the keys are taken, so that leases are if anything too short.
+macro_rules! kept {
+    () => {
+        concat!(
+            "WITH t AS MATERIALIZED (SELECT ",
+            now!("$22"),
+            " AS now, epoch FROM hapax.store WHERE one = 1),
+             kept AS (
+                 INSERT INTO hapax.guard_key (shard, key_hash, id, guard, principal, method, path, key, node, runs, first_at,
+                     started_at, ended_at, status, error, state, fingerprint, fence, lease_until, expires_at, grace)
+                 SELECT x.shard, x.key_hash, x.id, x.guard, x.principal, x.method, x.path, x.key, x.node, x.runs, x.first_at,
+                     x.started_at, x.ended_at, x.status, x.error, x.state, x.fingerprint, x.fence, t.now + x.lease_until,
+                     t.now + x.expires_at, x.grace
+                 FROM ",
+            key_rows!(),
+            ", t
+                 WHERE t.epoch = $23
+                 ON CONFLICT (shard, key_hash) DO NOTHING RETURNING id
+             )"
+        )
+    };
+}
+
+/// Settles runs that still have their keys, which is part of the statement: nothing has to be read first. What an earlier run was answered with
+/// went when this one began.
+macro_rules! ended {
+    ($id:literal, $fence:literal, $state:literal, $at:literal, $status:literal, $error:literal, $ttl:literal, $answer:literal, $open:literal, $moment:expr) => {
+        concat!(
+            "UPDATE hapax.guard_key k SET state = x.state, ended_at = x.ended_at, status = x.status, error = x.error,
+                 expires_at = t.now + x.ttl, answer = x.answer
+             FROM unnest(", $id, "::uuid[], ", $fence, "::int8[], ", $state, "::int2[], ", $at, "::int8[], ", $status,
+            "::int4[], ", $error, "::text[], ", $ttl, "::int8[], ", $answer, "::bytea[])
+                 AS x (id, fence, state, ended_at, status, error, ttl, answer), ", $moment, "
+             WHERE k.id = x.id AND k.fence = x.fence AND k.state = ANY (", $open, ")"
+        )
+    };
+}
+
+/// Says the store's epoch, and which keys are new. It finds no stored key, so that no plan of it can go out of date.
+const CLAIMS: &str = concat!(
+    kept!(),
+    " SELECT t.epoch, k.id, NULL::int8 FROM t LEFT JOIN kept k ON true"
+);
+/// Says which runs have ended, and when their answers expire.
+const ENDS: &str = concat!(
+    ended!(
+        "$1",
+        "$2",
+        "$3",
+        "$4",
+        "$5",
+        "$6",
+        "$7",
+        "$8",
+        "$9",
+        concat!(now!("$10"), " AS t (now)")
+    ),
+    " RETURNING NULL::int4, k.id, k.expires_at"
+);
+/// Both.
+const BOTH: &str = concat!(
+    kept!(),
+    ", ended AS (",
+    ended!(
+        "$24", "$25", "$26", "$27", "$28", "$29", "$30", "$31", "$32", "t"
+    ),
+    " RETURNING k.id, k.expires_at)
      SELECT t.epoch, k.id, NULL::int8 FROM t LEFT JOIN kept k ON true
      UNION ALL
      SELECT NULL, e.id, e.expires_at FROM ended e"

@@ -91,8 +91,10 @@ impl Resolve for Names {
 }
 
 fn sender(resolver: impl Resolve + 'static) -> Sender {
+    let resolver: Arc<dyn Resolve> = Arc::new(resolver);
     let settings = Settings {
-        consumers: Arc::new(resolver),
+        resolver: resolver.clone(),
+        consumers: resolver,
         ..Settings::default()
     };
     Sender::new(settings).expect("no additional roots")

@@ -55,7 +55,8 @@ pub(super) async fn create_one(
     let (mut fields, payload) = Fields::of_all_but(&posted.body, "payload");
     let inline = app::inline(&mut fields, name, posted.at)?;
     let draft = message_body::read(posted, fields, payload)?;
-    if draft.about.event_id.is_none() || posted.request.is_none() {
+    let key = posted.key.as_deref().filter(|key| !is_drawn(key));
+    if draft.about.event_id.is_none() || key.is_none() {
         return create_draft(api, posted, name, inline, draft, content).await;
     }
     // Its id is its identity, so that its key has to be kept for itself.
@@ -65,6 +66,17 @@ pub(super) async fn create_one(
         created.unwrap_or_else(Halt::answer)
     };
     Ok(once::checked(api.clone(), posted.clone(), work).await)
+}
+
+/// Is it a key that an SDK drew for this one call? Nobody brings it with another message, so that its message's own id is enough; to keep it
+/// would cost every message of an SDK two commits.
+fn is_drawn(key: &str) -> bool {
+    let drawn = key.strip_prefix("auto_").filter(|drawn| drawn.len() == 36);
+    drawn.is_some_and(|drawn| {
+        drawn
+            .bytes()
+            .all(|byte| byte == b'-' || byte.is_ascii_hexdigit())
+    })
 }
 
 async fn create_draft(
