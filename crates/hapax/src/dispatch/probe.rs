@@ -80,7 +80,7 @@ impl Shared {
         beaten.mark_changed();
         // An error means that whoever beats is gone.
         while beaten.changed().await.is_ok() {
-            let lanes = lock(&self.probes).to_read();
+            let lanes = lock(&self.probes).take_unread();
             for lane in lanes {
                 if let Err(error) = self.read_uncertain(&lane).await {
                     tracing::warn!(%error, "what is uncertain could not be looked for; trying again");

@@ -149,7 +149,7 @@ impl Probes {
     }
 
     /// Lanes to read now: those that have room for much, so that what is read again and known already is not most of it.
-    pub(super) fn to_read(&mut self) -> Vec<Arc<str>> {
+    pub(super) fn take_unread(&mut self) -> Vec<Arc<str>> {
         let unread = std::mem::take(&mut self.unread);
         let (now, later) = unread.into_iter().partition(|lane| {
             !self.lanes.contains_key(lane) || self.room(lane) >= WAITING_PER_LANE_MAX / 2
@@ -276,14 +276,14 @@ mod tests {
         }
         assert_eq!(asker.put("many", now), Put::Overflows);
         assert_eq!(asker.put("many", now), Put::Full);
-        assert!(asker.probes.to_read().is_empty(), "there is no room");
+        assert!(asker.probes.take_unread().is_empty(), "there is no room");
         for _ in 0..WAITING_PER_LANE_MAX / 2 {
             for (effect, _) in asker.probes.take_due(now) {
                 asker.probes.asked(effect, "many");
             }
         }
-        assert_eq!(asker.probes.to_read(), ["many".into()]);
-        assert!(asker.probes.to_read().is_empty(), "once");
+        assert_eq!(asker.probes.take_unread(), ["many".into()]);
+        assert!(asker.probes.take_unread().is_empty(), "once");
     }
 
     #[test]

@@ -54,29 +54,23 @@ impl Server {
         let safe = Arc::new(Safe::open(&config, &*store).await?);
         let offered = Arc::new(Offered::new(store.clone(), safe.clone()));
         let metrics = Arc::new(Metrics::default());
-        let targets = Targets::new(&config.sent(), &config.sources, store.shards());
         let guards = guards(&config, &store, &metrics, &safe).await?;
         let registry = registry(&config, &store, &safe).await?;
         let names = Arc::new(Dns::new(config.outbox.resolver));
-        let dispatcher = Dispatcher::new(Parts {
-            store: store.clone(),
-            sender: Sender::new(Settings {
-                consumers: names.clone(),
-                ..Settings::default()
-            })?,
-            targets,
-            directory: registry.clone(),
-            metrics: metrics.clone(),
-            node: node_name(),
-            lease: lease(&config.limits),
-        });
+        let dispatcher = dispatcher(&config, &store, &registry, &metrics, &names)?;
         let publisher = publisher(&store, registry.clone(), &dispatcher);
-        let announcer = Announcer::new(publisher.clone(), config.alerts.clone());
+        let announcer = Arc::new(Announcer::new(publisher.clone(), config.alerts.clone()));
         let portal = portal_url(config.public_url.as_deref(), config.listen);
         let sources = Sources::new(config.sources, &config.effects, config.public_url);
         prepare(&metrics, &sources);
-        let (kept, sends, chosen) = (store.clone(), dispatcher.clone(), offered.clone());
-        let inbox = Arc::new(Inbox::new(sources, kept, sends, chosen, metrics.clone()));
+        let (sends, chosen) = (dispatcher.clone(), offered.clone());
+        let inbox = Arc::new(Inbox::new(
+            sources,
+            store.clone(),
+            sends,
+            chosen,
+            metrics.clone(),
+        ));
         inbox.learn().await?;
         let alerts = Arc::new(Alerts::new(alert::Parts {
             store: store.clone(),
@@ -115,7 +109,7 @@ impl Server {
             dispatcher,
             metrics,
             api,
-            announcer: Arc::new(announcer),
+            announcer,
             names,
             running: Running {
                 listen: config.listen,
@@ -251,6 +245,29 @@ fn publisher(
         dispatcher: dispatcher.clone(),
         fan_out: Arc::new(FanOut::new(store.clone(), dispatcher.clone())),
     }
+}
+
+/// Carries effects out, on a way on which consumers' names are resolved by `names`.
+fn dispatcher(
+    config: &Config,
+    store: &Arc<dyn Store>,
+    registry: &Arc<Registry>,
+    metrics: &Arc<Metrics>,
+    names: &Arc<Dns>,
+) -> anyhow::Result<Dispatcher> {
+    let sender = Sender::new(Settings {
+        consumers: names.clone(),
+        ..Settings::default()
+    })?;
+    Ok(Dispatcher::new(Parts {
+        store: store.clone(),
+        sender,
+        targets: Targets::new(&config.sent(), &config.sources, store.shards()),
+        directory: registry.clone(),
+        metrics: metrics.clone(),
+        node: node_name(),
+        lease: lease(&config.limits),
+    }))
 }
 
 /// Where consumers see their own endpoints.

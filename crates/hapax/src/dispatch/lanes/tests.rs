@@ -427,7 +427,9 @@ fn many_lanes_that_only_fail_are_tried_in_turn() {
             lanes.finished(&name, Finished::Settled, now);
         }
         if round < 10 {
-            assert_eq!(lanes.next_look(now), Some(now + TRIALS_EVERY));
+            // Sooner only to let those wait again whose pause is over.
+            let next = lanes.next_look(now);
+            assert!(next.is_some_and(|at| now < at && at <= now + TRIALS_EVERY));
         }
         now += TRIALS_EVERY;
     }
