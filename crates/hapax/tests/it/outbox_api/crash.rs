@@ -146,6 +146,7 @@ fn survives(
 ) {
     for point in [Point::Published, Point::UnderWay] {
         let before = world.seen().len();
+        leave_nothing_to_tell(store);
         brake.attach(&mut site);
         let killed = publish_and_kill(Scene::of(site), brake, point);
         let (made, to_come) = left_behind(store, point);
@@ -186,6 +187,23 @@ fn publish_and_kill(scene: Scene, brake: &Brake, point: Point) -> Site {
     assert!(publisher.answer().is_err(), "nothing more is said");
     brake.let_go(&mut site);
     site
+}
+
+/// What operators would hear of the endpoints is forgotten: a server that tells it commits at times of its own, and the brake is for the message.
+fn leave_nothing_to_tell(store: &StoreTarget) {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        let store = open(store).await.expect("a store that nobody has");
+        loop {
+            let untold = store.untold(0).await.expect("the store lists");
+            if untold.is_empty() {
+                break;
+            }
+            let numbers = untold.iter().map(|untold| untold.number).collect();
+            store.told(numbers).await.expect("the store forgets");
+        }
+        store.close().await;
+    });
 }
 
 /// What the ledger has of the message while no server has it: the endpoints that have a delivery, and how many deliveries are to come.
