@@ -354,3 +354,23 @@ pub async fn precheck(
         .is_some();
     Outcome::Ok(answer::json(StatusCode::OK, &PrecheckBody { active }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::is_drawn;
+
+    /// Keys that somebody chose are kept, whatever they begin with.
+    #[test]
+    fn only_what_an_sdk_drew_is_taken_as_drawn() {
+        assert!(is_drawn("auto_0b9e4a52-7d0c-4a7e-9f53-3b1f0f6f9a11"));
+        for chosen in [
+            "0b9e4a52-7d0c-4a7e-9f53-3b1f0f6f9a11",
+            "auto_",
+            "auto_order-1",
+            "auto_order-of-the-17th-of-november-2026-a",
+            "auto_0b9e4a52-7d0c-4a7e-9f53-3b1f0f6f9a11-2",
+        ] {
+            assert!(!is_drawn(chosen), "{chosen}");
+        }
+    }
+}
