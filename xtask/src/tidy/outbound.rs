@@ -4,7 +4,7 @@
 use super::Finding;
 use super::tree::{File, Tree};
 
-const CLIENTS: [&str; 10] = [
+const CLIENTS: [&str; 11] = [
     "TcpStream::connect",
     "TcpStream::connect_timeout",
     "TcpSocket::new_v4",
@@ -14,16 +14,18 @@ const CLIENTS: [&str; 10] = [
     "HttpConnector::new",
     "conn::http1::handshake",
     "conn::http2::handshake",
+    "h2::client::Builder",
     "reqwest::",
 ];
 
 /// Folder and file name of the places that may.
-const DOORS: [(&str, &str); 7] = [
+const DOORS: [(&str, &str); 8] = [
     ("crates/hapax/src/dispatch/", "connect.rs"),
     ("crates/hapax/src/dispatch/", "sender.rs"),
     // To name servers.
     ("crates/hapax/src/dispatch/", "dns.rs"),
     ("crates/hapax/src/guard/", "upstream.rs"),
+    ("crates/hapax/src/guard/upstream/", "connection.rs"),
     ("crates/hapax/src/cli/", "client.rs"),
     // The load generator and the question whether a server is up: loopback only, both check it.
     ("xtask/src/load/", "connection.rs"),

@@ -35,7 +35,7 @@ pub use effect::{
     BodyForm, EffectConfig, OnDuplicateOfFailed, OrderConfig, ReconcileConfig, SequenceConfig,
 };
 pub use environment::{Environment, FILE_BYTES_MAX, System, Variable};
-pub use guard::{CallerConfig, ForwardedRule, GuardConfig, HostRule, JwtConfig};
+pub use guard::{CallerConfig, ForwardedRule, GuardConfig, HostRule, JwtConfig, UpstreamHttp};
 pub use load::{FILE_DEFAULT, Loaded, Overrides, load, load_file, load_source, parse};
 pub use outbox::OutboxConfig;
 pub use portal::{Logo, PortalConfig};

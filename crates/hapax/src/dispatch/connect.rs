@@ -67,7 +67,7 @@ pub(crate) struct Unconnected {
 }
 
 impl Unconnected {
-    fn new(why: NotSent, text: impl Into<String>) -> Unconnected {
+    pub(crate) fn new(why: NotSent, text: impl Into<String>) -> Unconnected {
         let text = text.into();
         Unconnected { why, text }
     }

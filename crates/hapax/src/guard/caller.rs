@@ -16,7 +16,7 @@ use http_body_util::{BodyExt, Empty};
 
 use super::head::{self, Peer};
 use super::jwt::{self, Demands};
-use super::upstream::{self, Upstreams};
+use super::upstream::{self, Line, Upstreams};
 use crate::clock;
 use crate::config::effect::Url;
 use crate::config::{CallerConfig, ForwardedRule, GuardConfig, HostRule, JwtConfig};
@@ -51,7 +51,7 @@ impl Caller {
     /// Asks the service that decides. The headers of its answer, if the caller may.
     async fn ask(&self, url: &Url, head: &Parts) -> Result<HeaderMap, Refusal> {
         let request = question(url, head, self.config.forwarded);
-        let answer = match self.upstreams.send(request, ASK_TIMEOUT).await {
+        let answer = match self.upstreams.send(&Line::ONE, request, ASK_TIMEOUT).await {
             Ok(answer) => answer,
             Err(error) => {
                 tracing::warn!(

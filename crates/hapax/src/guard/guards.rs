@@ -93,7 +93,7 @@ impl Guards {
     /// # Errors
     /// If an address is taken, or TLS cannot be set up.
     pub async fn start(configs: &[Arc<GuardConfig>], parts: Parts) -> anyhow::Result<Guards> {
-        let upstreams = Upstreams::new()?;
+        let upstreams = Upstreams::new(Vec::new())?;
         let tunnels = Tunnels::default();
         let mut served = Vec::with_capacity(configs.len());
         let mut listeners = Vec::with_capacity(configs.len());

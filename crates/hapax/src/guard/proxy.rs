@@ -9,17 +9,17 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use hapax_tower::{GuardedRun, Keep, Why};
-use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue, TRANSFER_ENCODING};
+use http::header::HeaderMap;
 use http::{Method, Request, Response, Version};
 use http_body_util::{BodyExt, Either, Full};
-use hyper::body::{Body, Incoming};
+use hyper::body::Body;
 use tower_service::Service;
 
 use super::BoxError;
 use super::flow::Flowing;
 use super::head::{self, Peer};
 use super::tunnel::Tunnels;
-use super::upstream::{NoAnswer, Upstreams};
+use super::upstream::{Arriving, Line, NoAnswer, Upstreams};
 use crate::config::{ForwardedRule, GuardConfig};
 use crate::http::gateway;
 
@@ -27,7 +27,7 @@ use crate::http::gateway;
 const SWITCHING: u16 = 101;
 
 /// An answer's body: the upstream's, or what the guard says itself.
-pub type ProxyBody = Either<Flowing<Incoming>, Full<Bytes>>;
+pub type ProxyBody = Either<Flowing<Arriving>, Full<Bytes>>;
 
 /// Passes requests to one guard's upstream.
 #[derive(Clone)]
@@ -37,15 +37,18 @@ pub struct Proxy(Arc<Way>);
 struct Way {
     config: Arc<GuardConfig>,
     upstreams: Upstreams,
+    line: Line,
     tunnels: Tunnels,
 }
 
 impl Proxy {
     /// A proxy to the upstream of a guard.
     pub fn new(config: Arc<GuardConfig>, upstreams: Upstreams, tunnels: Tunnels) -> Proxy {
+        let line = upstreams.line(config.upstream.uri(), config.upstream_http);
         Proxy(Arc::new(Way {
             config,
             upstreams,
+            line,
             tunnels,
         }))
     }
@@ -73,20 +76,19 @@ impl Way {
         if let Some(run) = parts.extensions.get::<GuardedRun>() {
             head::put_key(&mut parts.headers, &run.key, self.config.key_form);
         }
-        if flows(&parts.headers, &body) {
-            // Without it the client would send a body of unknown length only with methods that usually have one.
-            let chunked = HeaderValue::from_static("chunked");
-            parts.headers.insert(TRANSFER_ENCODING, chunked);
-        }
-        if let Some(protocol) = protocol {
-            head::put_upgrade(&mut parts.headers, protocol);
-        }
+        let line = match protocol {
+            Some(protocol) => {
+                head::put_upgrade(&mut parts.headers, protocol);
+                &Line::ONE
+            }
+            None => &self.line,
+        };
         parts.uri = target;
-        parts.version = Version::HTTP_11;
         parts.extensions = http::Extensions::new();
         let body = body.map_err(Into::into).boxed_unsync();
         let request = Request::from_parts(parts, body);
-        match self.upstreams.send(request, self.config.timeout).await {
+        let patience = self.config.timeout;
+        match self.upstreams.send(line, request, patience).await {
             Ok(response) => self.answer(response, caller),
             Err(failed) => self.failed(&failed),
         }
@@ -94,7 +96,7 @@ impl Way {
 
     fn answer(
         &self,
-        mut response: Response<Incoming>,
+        mut response: Response<Arriving>,
         caller: Option<hyper::upgrade::OnUpgrade>,
     ) -> Response<ProxyBody> {
         if response.status().as_u16() == SWITCHING {
@@ -117,7 +119,7 @@ impl Way {
     fn failed(&self, failed: &NoAnswer) -> Response<ProxyBody> {
         let guard = &*self.config.name;
         let (keep, text) = match failed {
-            NoAnswer::NotSent { text, .. } => (Keep::Release, text),
+            NoAnswer::NotSent { text, .. } | NoAnswer::Refused { text } => (Keep::Release, text),
             NoAnswer::Lost { text, .. } => (Keep::Unknown, text),
         };
         tracing::warn!(guard, error = %text, sent = ?keep, "the upstream gave no answer");
@@ -145,12 +147,6 @@ where
         let way = self.0.clone();
         Box::pin(async move { Ok(way.pass(request).await) })
     }
-}
-
-/// Is there a body whose length nobody knows beforehand?
-fn flows(headers: &HeaderMap, body: &impl Body) -> bool {
-    let known = body.is_end_stream() || body.size_hint().exact().is_some();
-    !known && !headers.contains_key(CONTENT_LENGTH)
 }
 
 /// What of a caller's head is shown to whoever decides whether the caller may: what they brought to prove it, and what others said of them

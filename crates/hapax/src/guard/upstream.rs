@@ -1,29 +1,44 @@
-//! The way to the upstream: a pool of connections, and what a failure on it proves.
+//! The way to the upstream: connections, and what a failure on one proves.
 //!
-//! It is the operator's own service, named in the config and by nobody else, so that any address may be meant. It is spoken to in HTTP/1.1:
-//! that carries the caller's own `Host`, changes of protocol, and every byte of a stream as it comes.
+//! It is the operator's own service, named in the config and by nobody else, so that any address may be meant. It is spoken to in HTTP/1.1,
+//! over a connection for each request, unless the config says otherwise: a connection that breaks then leaves one outcome unknown, and not
+//! those of all who shared it. What changes its protocol goes that way always.
+//!
+//! - `form`: a request as each version of HTTP wants it; `moving`: on its way out, and whether it has begun
+//! - `origin`: an upstream's connections of HTTP/2; `connection` is one of them
+//! - `exchange`: one request over a stream, and what its end proves; `arriving` is the answer's body
 
+mod arriving;
+mod connection;
+mod exchange;
+mod form;
+mod moving;
+mod origin;
+
+use std::collections::HashMap;
 use std::future::poll_fn;
-use std::pin::{Pin, pin};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::uri::Scheme;
+use http::{Request, Response, Uri};
 use http_body_util::combinators::UnsyncBoxBody;
-use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::body::Body;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use tokio::time::sleep;
+use rustls::pki_types::CertificateDer;
 
-use crate::clock;
+pub use arriving::Arriving;
+use moving::{Moves, Moving};
+use origin::{Choice, Origin, Slot, Spoken};
+
+use super::BoxError;
+use crate::config::UpstreamHttp;
 use crate::dispatch::connect::{self, Connector, Reach};
 use crate::dispatch::failure::{self, Connection, Failure};
 use crate::dispatch::resolve::{Remembering, SystemResolver};
-
-use super::BoxError;
 
 /// How long resolving, connecting and the TLS handshake may take together: three lost SYNs.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -33,7 +48,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 /// How many unused connections are kept per upstream.
 const IDLE_MAX: usize = 1_024;
 /// How large the head of an answer may be, give or take one read.
-const HEAD_BYTES_MAX: usize = 256 * 1024;
+const HEAD_BYTES_MAX: u32 = 256 * 1024;
 
 /// A request's body on its way out.
 pub type Outgoing = UnsyncBoxBody<Bytes, BoxError>;
@@ -45,6 +60,11 @@ pub enum NoAnswer {
     NotSent {
         /// In time?
         why: Why,
+        /// For people, short.
+        text: String,
+    },
+    /// The upstream says that it has done nothing with the request.
+    Refused {
         /// For people, short.
         text: String,
     },
@@ -70,21 +90,61 @@ pub enum Why {
 #[derive(Clone)]
 pub struct Upstreams {
     pool: Arc<Client<Connector, Moving>>,
+    /// Upstreams that may be spoken to in HTTP/2. There are as many as the configs of this process have named.
+    origins: Arc<Mutex<Origins>>,
+    /// Their ways out.
+    two: Connector,
+    either: Connector,
+}
+
+type Origins = HashMap<(Uri, Choice), Arc<Origin>>;
+
+/// How one upstream is spoken to.
+#[derive(Clone)]
+pub struct Line(Option<Arc<Origin>>);
+
+impl Line {
+    /// In HTTP/1.1.
+    pub const ONE: Line = Line(None);
 }
 
 impl Upstreams {
-    /// No connections yet.
+    /// No connections yet. `roots` are trusted beside those that browsers trust.
     ///
     /// # Errors
     /// If TLS cannot be set up.
-    pub fn new() -> Result<Upstreams, rustls::Error> {
+    pub fn new(roots: Vec<CertificateDer<'static>>) -> Result<Upstreams, rustls::Error> {
         let resolver = Remembering::new(Arc::new(SystemResolver));
-        let mut tls = (*connect::tls(Vec::new())?).clone();
-        tls.alpn_protocols = vec![b"http/1.1".to_vec()];
-        let connector = Connector::new(resolver, Reach::Anywhere, Arc::new(tls), CONNECT_TIMEOUT);
+        let tls = connect::tls(roots)?;
+        let offering = |protocols: &[&[u8]]| {
+            let mut tls = (*tls).clone();
+            tls.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+            let reach = Reach::Anywhere;
+            Connector::new(resolver.clone(), reach, Arc::new(tls), CONNECT_TIMEOUT)
+        };
         Ok(Upstreams {
-            pool: Arc::new(pool(connector)),
+            pool: Arc::new(pool(offering(&[b"http/1.1"]))),
+            origins: Arc::default(),
+            two: offering(&[b"h2"]),
+            either: offering(&[b"h2", b"http/1.1"]),
         })
+    }
+
+    /// How this upstream is spoken to. Without TLS there is nothing to choose by.
+    pub fn line(&self, upstream: &Uri, http: UpstreamHttp) -> Line {
+        let encrypted = upstream.scheme() == Some(&Scheme::HTTPS);
+        let (choice, connector) = match http {
+            UpstreamHttp::One => return Line::ONE,
+            UpstreamHttp::Auto if !encrypted => return Line::ONE,
+            UpstreamHttp::Auto => (Choice::Either, &self.either),
+            UpstreamHttp::Two => (Choice::Two, &self.two),
+        };
+        let uri = form::origin(upstream);
+        let mut origins = self.origins.lock().unwrap_or_else(PoisonError::into_inner);
+        let origin = origins
+            .entry((uri.clone(), choice))
+            .or_insert_with(|| Arc::new(Origin::new(uri, choice, connector.clone())));
+        Line(Some(origin.clone()))
     }
 
     /// Sends a request and waits for the head of the answer. `patience` begins anew with every part of the request's body that leaves,
@@ -94,50 +154,89 @@ impl Upstreams {
     /// If there is no answer; it says what that proves.
     pub async fn send(
         &self,
+        line: &Line,
         request: Request<Outgoing>,
         patience: Duration,
-    ) -> Result<Response<Incoming>, NoAnswer> {
+    ) -> Result<Response<Arriving>, NoAnswer> {
         let moves = Arc::new(Moves::new());
-        let request = request.map(|body| Moving {
-            body,
-            moves: moves.clone(),
-        });
+        let Some(origin) = &line.0 else {
+            return self.one(request, moves, patience).await;
+        };
+        match moves.within(pin!(origin.speak()), patience).await {
+            Some(Ok(Spoken::One)) => self.one(request, moves, patience).await,
+            Some(Ok(Spoken::Two(slot))) => two(slot, request, &moves, patience).await,
+            Some(Err(unconnected)) => Err(proved(unconnected.into())),
+            None => {
+                let (why, text) = late(patience);
+                Err(NoAnswer::NotSent { why, text })
+            }
+        }
+    }
+
+    async fn one(
+        &self,
+        request: Request<Outgoing>,
+        moves: Arc<Moves>,
+        patience: Duration,
+    ) -> Result<Response<Arriving>, NoAnswer> {
+        let request = form::for_http1(request);
+        let request = request.map(|body| Moving::new(body, moves.clone()));
         // A request that a connection gave back unwritten goes to the next one by itself. A failure after that is told of the first
         // connection that was given, which can only make us more careful.
-        let mut answering = pin!(self.pool.request(request));
-        let mut waiting = pin!(sleep(patience));
-        loop {
-            tokio::select! {
-                biased;
-                answered = &mut answering => {
-                    return answered.map_err(|error| no_answer(&error, moves.began()));
-                }
-                () = &mut waiting => {}
+        let answered = {
+            let answering = pin!(self.pool.request(request));
+            moves.within(answering, patience).await
+        };
+        match answered {
+            Some(Ok(response)) => Ok(response.map(Arriving::One)),
+            Some(Err(error)) => Err(no_answer(&error, moves.began())),
+            None => {
+                let (why, text) = late(patience);
+                Err(match moves.withdrawn().await {
+                    true => NoAnswer::NotSent { why, text },
+                    false => NoAnswer::Lost { why, text },
+                })
             }
-            // The timer is not set anew with every part that leaves: when it ends, the last one says how much longer it should have run.
-            let left = patience.saturating_sub(moves.still_for());
-            if left.is_zero() {
-                let (why, text) = (
-                    Why::Late,
-                    format!("no answer within {}", connect::length(patience)),
-                );
-                return Err(match moves.began() {
-                    true => NoAnswer::Lost { why, text },
-                    false => NoAnswer::NotSent { why, text },
-                });
-            }
-            waiting.set(sleep(left));
         }
     }
 }
 
+async fn two(
+    slot: Slot,
+    request: Request<Outgoing>,
+    moves: &Arc<Moves>,
+    patience: Duration,
+) -> Result<Response<Arriving>, NoAnswer> {
+    let request = form::for_http2(request).map_err(|unfit| NoAnswer::NotSent {
+        why: Why::Broken,
+        text: unfit.to_string(),
+    })?;
+    let exchanging = pin!(exchange::exchange(slot, request, moves));
+    match moves.within(exchanging, patience).await {
+        Some(answered) => answered,
+        None => {
+            let (why, text) = late(patience);
+            Err(NoAnswer::Lost { why, text })
+        }
+    }
+}
+
+fn late(patience: Duration) -> (Why, String) {
+    let text = format!("no answer within {}", connect::length(patience));
+    (Why::Late, text)
+}
+
 fn no_answer(error: &hyper_util::client::legacy::Error, assigned: bool) -> NoAnswer {
-    use hapax_ledger::outcome::{Lost, NotSent, Outcome};
     let connection = match assigned {
         true => Connection::Assigned,
         false => Connection::None,
     };
-    match failure::of(error, connection) {
+    proved(failure::of(error, connection))
+}
+
+fn proved(failure: Failure) -> NoAnswer {
+    use hapax_ledger::outcome::{Lost, NotSent, Outcome};
+    match failure {
         Failure::Untouched => NoAnswer::NotSent {
             why: Why::Broken,
             text: "it closes its connections before a request is written".to_owned(),
@@ -175,81 +274,13 @@ fn pool(connector: Connector) -> Client<Connector, Moving> {
         .pool_timer(TokioTimer::new())
         .pool_idle_timeout(IDLE_TIMEOUT)
         .pool_max_idle_per_host(IDLE_MAX)
-        .http1_max_buf_size(HEAD_BYTES_MAX)
+        .http1_max_buf_size(HEAD_BYTES_MAX as usize)
         // An answer may have 100 headers, which is the parser's own limit: places for more would be allocated for each answer.
         .build(connector)
 }
 
-/// What a request's body tells of its way out.
-struct Moves {
-    start: Instant,
-    /// Microseconds from the start to the last part that left.
-    last: AtomicU64,
-    /// Has a connection begun to write the request?
-    began: AtomicBool,
-}
-
-impl Moves {
-    fn new() -> Moves {
-        Moves {
-            start: clock::tick(),
-            last: AtomicU64::new(0),
-            began: AtomicBool::new(false),
-        }
-    }
-
-    fn note(&self) {
-        let micros = u64::try_from(clock::since(self.start).as_micros()).unwrap_or(u64::MAX);
-        self.last.store(micros, Ordering::Relaxed);
-    }
-
-    /// How long ago the last part left; the whole time, if none did.
-    fn still_for(&self) -> Duration {
-        let last = Duration::from_micros(self.last.load(Ordering::Relaxed));
-        clock::since(self.start).saturating_sub(last)
-    }
-
-    fn began(&self) -> bool {
-        self.began.load(Ordering::Relaxed)
-    }
-}
-
-/// A body that tells of its way. No connection writes a head before it has asked how long the body is, so a body that nobody has asked
-/// belongs to a request of which no byte has left.
-struct Moving {
-    body: Outgoing,
-    moves: Arc<Moves>,
-}
-
-impl Body for Moving {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        self.moves.began.store(true, Ordering::Relaxed);
-        let polled = Pin::new(&mut self.body).poll_frame(context);
-        if polled.is_ready() {
-            self.moves.note();
-        }
-        polled
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.moves.began.store(true, Ordering::Relaxed);
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.moves.began.store(true, Ordering::Relaxed);
-        self.body.size_hint()
-    }
-}
-
 /// Reads a body to its end, if it is no longer than this.
-pub async fn whole(body: Incoming, bytes_max: usize) -> Option<Bytes> {
+pub async fn whole(body: Arriving, bytes_max: usize) -> Option<Bytes> {
     let mut body = pin!(body);
     let mut read = Vec::new();
     while let Some(frame) = poll_fn(|context| body.as_mut().poll_frame(context)).await {

@@ -21,6 +21,13 @@ const UNREACHABLE_LATE: Problem = Problem::new(
     "The API could not be reached",
     "No byte of the request was sent: nothing was done. Send it again with the same key.",
 );
+/// The upstream was reached, and says that it has done nothing.
+const REFUSED: Problem = Problem::new(
+    "upstream-unreachable",
+    StatusCode::BAD_GATEWAY,
+    "The API did not take the request",
+    "The API says that it has done nothing with the request. Send it again with the same key.",
+);
 /// The upstream broke off.
 const LOST: Problem = Problem::new(
     "upstream-lost",
@@ -70,6 +77,7 @@ pub fn no_answer(failed: &NoAnswer) -> Response<Full<Bytes>> {
             why: Why::Broken, ..
         } => UNREACHABLE.retry_after(ASK_AGAIN_SECONDS),
         NoAnswer::NotSent { why: Why::Late, .. } => UNREACHABLE_LATE.retry_after(ASK_AGAIN_SECONDS),
+        NoAnswer::Refused { .. } => REFUSED.retry_after(ASK_AGAIN_SECONDS),
         NoAnswer::Lost {
             why: Why::Broken, ..
         } => LOST,

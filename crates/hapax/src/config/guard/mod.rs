@@ -12,5 +12,5 @@ mod settings;
 mod tls;
 mod together;
 
-pub use resolved::{CallerConfig, ForwardedRule, GuardConfig, HostRule, JwtConfig};
+pub use resolved::{CallerConfig, ForwardedRule, GuardConfig, HostRule, JwtConfig, UpstreamHttp};
 pub(super) use together::guards;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::raw::RawGuard;
-use super::resolved::{ForwardedRule, GuardConfig, HostRule};
+use super::resolved::{ForwardedRule, GuardConfig, HostRule, UpstreamHttp};
 use super::{caller, settings, tls};
 use crate::config::effect::{Url, UrlTemplate, request, settings::word};
 use crate::config::scan::{Scan, Text};
@@ -12,6 +12,13 @@ use crate::config::scan::{Scan, Text};
 /// The longest name of a guard, and of a tenant: they are part of metrics.
 const NAME_BYTES_MAX: usize = 64;
 const HOSTS: [(&str, HostRule); 2] = [("keep", HostRule::Keep), ("upstream", HostRule::Upstream)];
+/// HTTP/1.1 unless told, also over TLS: a connection that breaks leaves one outcome unknown, and not those of all who shared it.
+const HTTP_DEFAULT: UpstreamHttp = UpstreamHttp::One;
+const VERSIONS: [(&str, UpstreamHttp); 3] = [
+    ("1.1", UpstreamHttp::One),
+    ("2", UpstreamHttp::Two),
+    ("auto", UpstreamHttp::Auto),
+];
 /// What a probe's URL may ask about.
 const PROBE_PLACES: [&str; 4] = ["key", "principal", "method", "path"];
 
@@ -29,6 +36,8 @@ pub(super) fn guard(scan: &Scan<'_>, raw: &RawGuard) -> Option<GuardConfig> {
     };
     let upstream = upstream(scan, raw);
     let host = word(scan, "host", raw.host.as_ref(), &HOSTS, HostRule::Keep);
+    let http = raw.upstream_http.as_ref();
+    let upstream_http = word(scan, "upstream_http", http, &VERSIONS, HTTP_DEFAULT);
     let forwarded = match raw.trust_forwarded {
         Some(true) => ForwardedRule::Trust,
         Some(false) | None => ForwardedRule::Overwrite,
@@ -52,6 +61,7 @@ pub(super) fn guard(scan: &Scan<'_>, raw: &RawGuard) -> Option<GuardConfig> {
         listen: listen?,
         tls: tls?,
         upstream: upstream?,
+        upstream_http: upstream_http?,
         host: host?,
         forwarded,
         key_form: settings::key_form(raw),

@@ -24,6 +24,8 @@ pub struct GuardConfig {
     pub tls: Option<Arc<rustls::ServerConfig>>,
     /// The API behind it. Its path stands before every request's.
     pub upstream: Url,
+    /// Which version of HTTP it is spoken to in.
+    pub upstream_http: UpstreamHttp,
     /// Which `Host` the upstream is told.
     pub host: HostRule,
     /// Is what a caller says was forwarded to be believed?
@@ -68,6 +70,17 @@ impl GuardConfig {
             tenant => format!("{tenant}/{}", self.name).into(),
         }
     }
+}
+
+/// Which version of HTTP an upstream is spoken to in. What changes its protocol is HTTP/1.1 anyway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpstreamHttp {
+    /// HTTP/1.1: a connection for each request at a time.
+    One,
+    /// HTTP/2: chosen in the handshake of TLS, and known beforehand without TLS.
+    Two,
+    /// What the upstream chooses in the handshake of TLS; HTTP/1.1 without TLS.
+    Auto,
 }
 
 /// Which `Host` the upstream is told.

@@ -8,6 +8,7 @@
 //! - [`streams`]: answers that have no end, or are too large to keep
 //! - [`callers`]: who calls, by header, token, certificate or another service's word
 //! - [`passing`]: what is passed through: streams, changes of protocol, heads
+//! - `http2`: upstreams that are spoken to in HTTP/2
 //! - [`operators`]: keys as operators see and resolve them; probes
 //! - [`conform`]: `hapax conform` against guards, against the layer, and against an API that does not conform
 //! - [`config`]: what is said about mistakes in `[[guard]]`
@@ -21,6 +22,7 @@ mod conform;
 mod crash;
 #[cfg(target_os = "linux")]
 mod disk;
+mod http2;
 mod layer;
 mod operators;
 mod passing;
