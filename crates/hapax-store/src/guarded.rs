@@ -10,7 +10,7 @@ use hapax_ledger::id::KeyId;
 use hapax_ledger::lease::Fence;
 use hapax_ledger::time::{Span, Time};
 
-use crate::nouns::{KeyClaim, KeyClaimed, KeyEnding, KeyRecord, KeyResolution};
+use crate::nouns::{Asking, KeyClaim, KeyClaimed, KeyEnding, KeyRecord, KeyResolution};
 
 /// A key with all that is kept of it but its answer. What stands in both is read from `record`.
 #[derive(Clone, Debug)]
@@ -53,6 +53,10 @@ fn asked(claim: &KeyClaim, now: Time, epoch: u32) -> GuardClaim {
 pub(crate) fn rule(known: &Guarded, claim: &KeyClaim, now: Time, epoch: u32) -> Ruling {
     let id = known.shown.id;
     let state = known.record.state;
+    if claim.asking == Asking::Again && known.is_run_of(claim, now) {
+        // What the key was before is written over: where there was a run, it may be unknown.
+        return Ruling::Said(known.begun(known.shown.runs > 1));
+    }
     match decide(Some(&known.record), &asked(claim, now, epoch)) {
         GuardDecision::Run(record) => Ruling::Run {
             record,
@@ -143,6 +147,13 @@ impl Guarded {
             ..Guarded::running(before.id, claim, record).shown
         };
         self.record = record;
+    }
+
+    /// Is it running, by this very claim?
+    fn is_run_of(&self, claim: &KeyClaim, now: Time) -> bool {
+        let running = self.record.as_of(now).state == GuardState::Running;
+        let same = (&self.shown.node, self.shown.started_at) == (&claim.node, claim.at);
+        running && same && self.record.fingerprint == claim.fingerprint
     }
 
     /// The run needs longer.

@@ -17,7 +17,7 @@ use crate::nouns::{
 #[async_trait]
 pub trait Keys: Send + Sync + 'static {
     /// A request arrives with a key. `Run` means that its claim is durable: the work may begin (H1). Everything but `Run`, and a lost
-    /// run that becomes known here, is answered without a write.
+    /// run that becomes known here, is answered without a write. So is a claim that is asked for once more ([`crate::nouns::Asking`]).
     async fn claim_key(&self, claim: KeyClaim) -> Result<KeyClaimed, StoreError>;
 
     /// The run needs longer: its lease now ends this much after the store's now.

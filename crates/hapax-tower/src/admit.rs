@@ -10,7 +10,7 @@ use hapax_ledger::fingerprint::RequestHead;
 use hapax_ledger::guard::GuardKey;
 use hapax_ledger::key::{KeyHash, KeyKind, composite};
 use hapax_ledger::time::Span;
-use hapax_store::nouns::KeyClaim;
+use hapax_store::nouns::{Asking, KeyClaim};
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{Request, Response};
@@ -191,5 +191,6 @@ async fn claim(
         grace: guard.grace,
         node: guard.node.clone(),
         at: clock::now(),
+        asking: Asking::First,
     })
 }

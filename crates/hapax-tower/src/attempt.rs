@@ -1,12 +1,13 @@
 //! What the store says to a key, and what the caller hears.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use hapax_ledger::key::KeyHash;
 use hapax_ledger::time::{Span, Time};
-use hapax_store::nouns::{KeyClaim, KeyClaimed};
+use hapax_store::nouns::{Asking, KeyClaim, KeyClaimed};
+use hapax_store::{StoreError, StoreErrorKind};
 use http::header::{HeaderValue, LOCATION};
 use http::request::Parts;
 use http::{Response, StatusCode};
@@ -29,6 +30,11 @@ pub(crate) const STORE_RETRY_AFTER_S: i64 = 2;
 
 /// How often a lease is extended before its run begins. A store that answers so slowly more often would keep no lease alive.
 const EXTENSIONS_MAX: usize = 3;
+
+/// How soon a claim that is in doubt is asked for again; the pause doubles.
+const DOUBT_PAUSE_MIN: Duration = Duration::from_millis(20);
+/// How long it is asked for, and not longer than a quarter of its lease: its caller waits, and most of the lease should be the run's.
+const DOUBT_MAX: Duration = Duration::from_secs(5);
 
 /// A request that has arrived whole.
 pub(crate) struct Call {
@@ -69,12 +75,11 @@ where
     B: ByteBody,
     R: ByteBody,
 {
-    call.claim.at = clock::now();
     let asked = clock::tick();
-    let (verdict, response) = match shared.keys.claim_key(call.claim.clone()).await {
+    let (verdict, response) = match claim(&shared, &mut call.claim).await {
         Ok(KeyClaimed::Run { id, fence, again }) => {
             let right = Right { id, fence, again };
-            match may_begin(&shared, right, asked).await {
+            match may_begin(&shared, right, asked, call.claim.asking).await {
                 May::Begin => {
                     shared.tell(Verdict::Run);
                     return Attempt::Answer(run(&shared, service, call, right).await);
@@ -109,7 +114,7 @@ where
             (Verdict::Mismatch, said(&Problem::key_reused(status)))
         }
         Err(error) => {
-            // A claim whose commit is unknown may be durable. It is not run: its lease ends, and then its outcome is unknown.
+            // A claim of which nobody knows even now may be durable. It is not run: its lease ends, and then its outcome is unknown.
             tracing::warn!(guard = %shared.guard.name, %error, "a guarded key could not be claimed");
             let problem = STORE_UNAVAILABLE.retry_after(STORE_RETRY_AFTER_S);
             (Verdict::StoreDown, said(&problem))
@@ -119,6 +124,34 @@ where
     Attempt::Answer(response)
 }
 
+/// Claims the key. Where nobody knows whether that was heard, it is asked for once more, by the same name: what was heard then is ours,
+/// and what was not is claimed now. Otherwise the key would be held until its lease is over by a run that never began.
+async fn claim(shared: &Shared, claim: &mut KeyClaim) -> Result<KeyClaimed, StoreError> {
+    claim.at = clock::unique_now();
+    claim.asking = Asking::First;
+    let asked = clock::tick();
+    let mut said = shared.keys.claim_key(claim.clone()).await;
+    let mut pause = DOUBT_PAUSE_MIN;
+    while let Err(error) = &said {
+        match (error.kind(), claim.asking) {
+            (StoreErrorKind::CommitUnknown, _) => {}
+            // It was in doubt before, and this says nothing about that.
+            (StoreErrorKind::Unavailable | StoreErrorKind::Overloaded, Asking::Again) => {}
+            _ => break,
+        }
+        let patience = DOUBT_MAX.min(clock::duration(claim.lease) / 4);
+        if clock::since(asked) + pause > patience {
+            break;
+        }
+        tracing::warn!(guard = %shared.guard.name, %error, "nobody knows whether a key was claimed; asking again");
+        tokio::time::sleep(pause).await;
+        pause *= 2;
+        claim.asking = Asking::Again;
+        said = shared.keys.claim_key(claim.clone()).await;
+    }
+    said
+}
+
 /// May a run begin whose claim was asked for then?
 enum May {
     Begin,
@@ -126,14 +159,16 @@ enum May {
 }
 
 /// A lease begins when the store grants it, which may be long before we hear of it: the store was slow, or this process stood still. What
-/// has little of it left is extended first; and what is not ours any more, or may not be, does not begin (C4).
-async fn may_begin(shared: &Shared, right: Right, mut asked: Instant) -> May {
+/// has little of it left is extended first; and what is not ours any more, or may not be, does not begin (C4). A claim that was in
+/// doubt may be seen before it is safe, and is extended for that, too (H1).
+async fn may_begin(shared: &Shared, right: Right, mut asked: Instant, mut asking: Asking) -> May {
     let lease = shared.guard.lease;
     let guard = &shared.guard.name;
     for _ in 0..EXTENSIONS_MAX {
-        if clock::since(asked) <= clock::duration(lease) / 2 {
+        if asking == Asking::First && clock::since(asked) <= clock::duration(lease) / 2 {
             return May::Begin;
         }
+        asking = Asking::First;
         asked = clock::tick();
         match shared.keys.extend_key(right.id, right.fence, lease).await {
             Ok(Ok(())) => {}

@@ -1,6 +1,7 @@
 //! The only place that asks what time it is.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use hapax_ledger::time::{Span, Time};
@@ -13,6 +14,17 @@ pub(crate) fn now() -> Time {
         // A clock before 1970 is a clock that is not set.
         Err(_) => Time::from_micros(0),
     }
+}
+
+/// The time now, as no other caller in this process hears it: with the node's name it names a claim.
+pub(crate) fn unique_now() -> Time {
+    static LAST: AtomicI64 = AtomicI64::new(0);
+    let now = now().micros();
+    let later = |last: i64| now.max(last.saturating_add(1));
+    let last = LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| {
+        Some(later(last))
+    });
+    Time::from_micros(later(last.unwrap_or_else(|last| last)))
 }
 
 /// A point to measure a length of time from; never jumps.
@@ -51,4 +63,25 @@ pub fn steady() -> hapax_store::Clock {
         let micros = i64::try_from(since(start).as_micros()).unwrap_or(i64::MAX);
         wall + Span::from_micros(micros)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_time_is_heard_twice() {
+        let hear = || {
+            (0..10_000)
+                .map(|_| unique_now().micros())
+                .collect::<Vec<_>>()
+        };
+        let threads: Vec<_> = (0..4).map(|_| std::thread::spawn(hear)).collect();
+        let heard = threads
+            .into_iter()
+            .flat_map(|thread| thread.join().expect("whole"));
+        let mut heard: Vec<i64> = heard.collect();
+        heard.sort_unstable();
+        assert!(heard.windows(2).all(|pair| pair[0] < pair[1]));
+    }
 }

@@ -10,6 +10,7 @@ use http::Method;
 use http::header::HeaderName;
 use http::request::Parts;
 
+use crate::entropy;
 use crate::headers::{KEPT_BY_DEFAULT, may_be_kept};
 use crate::observe::{Observer, Verdict};
 use crate::principal::Principal;
@@ -117,7 +118,7 @@ impl Guard {
             publish_expiry: false,
             vault: None,
             observer: None,
-            node: Arc::from(format!("process-{}", std::process::id())),
+            node: entropy::node_name(),
         }
     }
 
@@ -236,7 +237,8 @@ impl Guard {
         self
     }
 
-    /// The name of this node, as operators see who ran what.
+    /// The name of this process, as operators see who ran what. No other process may have it at the same time: by it a claim is known
+    /// again whose commit was in doubt.
     pub fn node(mut self, node: impl Into<Arc<str>>) -> Guard {
         self.node = node.into();
         self

@@ -9,8 +9,8 @@ use super::keys::{GRACE, TTL, answered, claim, ended, record, runs, settle, want
 use super::operator::{ada, asking};
 use super::sample::{Dial, Subject, at, reap_all};
 use crate::nouns::{
-    AuditFilter, Authority, Before, Changed, KEYS_PER_STEP_MAX, KeyClaim, KeyClaimed, KeyFilter,
-    KeyResolution, Page, PageFrom,
+    Asking, AuditFilter, Authority, Before, Changed, KEYS_PER_STEP_MAX, KeyClaim, KeyClaimed,
+    KeyFilter, KeyResolution, Page, PageFrom,
 };
 
 const EXECUTED: KeyResolution = KeyResolution::Executed { ttl: TTL };
@@ -369,4 +369,45 @@ pub async fn a_repeatable_route_runs_again_after_every_unknown_end(store: Subjec
         let settled = settle(&store, run, ended(Settlement::Unknown, None)).await;
         assert_eq!(settled, Ok(()));
     }
+}
+
+/// H1: a claim that is asked for once more, since nobody knows whether it was heard, is the run that it began; and nobody else's is.
+pub async fn a_claim_that_was_in_doubt_is_known_again(store: Subject, dial: Dial) {
+    let again = |wanted: KeyClaim| KeyClaim {
+        asking: Asking::Again,
+        ..wanted
+    };
+    // It was not heard: it is now.
+    let run = runs(&store, again(wants("k", 1))).await;
+    assert_eq!(runs(&store, again(wants("k", 1))).await, run);
+    let running = |said: &KeyClaimed| matches!(said, KeyClaimed::InProgress { .. });
+    let other_node = KeyClaim {
+        node: "n2".into(),
+        ..wants("k", 1)
+    };
+    let other_time = KeyClaim {
+        at: at(0) + Span::from_micros(1),
+        ..wants("k", 1)
+    };
+    for other in [again(other_node), again(other_time), wants("k", 1)] {
+        let said = claim(&store, other.clone()).await;
+        assert!(running(&said), "{other:?}: {said:?}");
+    }
+    let said = claim(&store, again(wants("k", 2))).await;
+    assert_eq!(said, KeyClaimed::Mismatch { id: run.0 });
+    // A run that ended is not begun anew.
+    assert_eq!(settle(&store, run, answered(b"A")).await, Ok(()));
+    let said = claim(&store, again(wants("k", 1))).await;
+    assert!(matches!(said, KeyClaimed::Replay { .. }), "{said:?}");
+    // Where a run was before, it may have an unknown outcome.
+    let freed = runs(&store, wants("freed", 1)).await;
+    let released = ended(Settlement::Release, None);
+    assert_eq!(settle(&store, freed, released).await, Ok(()));
+    let second = runs(&store, wants("freed", 1)).await;
+    let known = runs(&store, again(wants("freed", 1))).await;
+    assert_eq!((known.0, known.1, known.2), (second.0, second.1, true));
+    // A run that counts as lost is lost, whoever began it.
+    dial.set(at(1_000));
+    let said = claim(&store, again(wants("freed", 1))).await;
+    assert_eq!(said, KeyClaimed::OutcomeUnknown { id: second.0 });
 }

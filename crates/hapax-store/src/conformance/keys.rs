@@ -9,7 +9,7 @@ use hapax_ledger::lease::Fence;
 use hapax_ledger::time::{Span, Time};
 
 use super::sample::{Dial, Subject, all, at};
-use crate::nouns::{KeyClaim, KeyClaimed, KeyEnding, KeyRecord};
+use crate::nouns::{Asking, KeyClaim, KeyClaimed, KeyEnding, KeyRecord};
 
 /// How long a run may take.
 pub const LEASE: Span = Span::from_secs(30);
@@ -34,6 +34,7 @@ pub fn wants(key: &str, body: u8) -> KeyClaim {
         grace: GRACE,
         node: "n1".into(),
         at: at(0),
+        asking: Asking::First,
     }
 }
 

@@ -284,6 +284,7 @@ macro_rules! conformance_tests {
             keys_are_listed_by_every_filter,
             keys_are_listed_as_they_stand_now,
             a_repeatable_route_runs_again_after_every_unknown_end,
+            a_claim_that_was_in_doubt_is_known_again,
         );
         $crate::conformance_tests!(@ $run; messages:
             a_message_comes_back_whole,

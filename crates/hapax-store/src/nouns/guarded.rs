@@ -40,8 +40,21 @@ pub struct KeyClaim {
     pub grace: Span,
     /// Which node runs it.
     pub node: Arc<str>,
-    /// When, by the clock on the wall.
+    /// When, by the clock on the wall. A process says the same time of no two claims: with the node it names this one.
     pub at: Time,
+    /// Is it asked for the first time?
+    pub asking: Asking,
+}
+
+/// How a claim is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asking {
+    /// For the first time.
+    First,
+    /// Once more, since nobody knows whether the first time was heard ([`crate::StoreErrorKind::CommitUnknown`]). If it was, and
+    /// the run that it began counts as running, that one is the answer. The claim may be seen before it is safe: whoever begins the run
+    /// extends its lease first, which is not safe before the claim is.
+    Again,
 }
 
 /// What becomes of it.

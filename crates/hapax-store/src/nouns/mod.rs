@@ -51,7 +51,7 @@ pub use event::{
     Payload, PayloadAnswer,
 };
 pub use guarded::{
-    KEYS_PER_STEP_MAX, KeyClaim, KeyClaimed, KeyEnding, KeyFilter, KeyRecord, KeyResolution,
+    Asking, KEYS_PER_STEP_MAX, KeyClaim, KeyClaimed, KeyEnding, KeyFilter, KeyRecord, KeyResolution,
 };
 pub use lane::{Beat, Beaten, LANES_PER_LOOK_MAX, LaneDue, LaneRoom, Stay, fair_share, lane_shard};
 pub use list::{EventFilter, Listed, PAGE_MAX, Page, PageFrom};

@@ -12,7 +12,8 @@ use crate::world::{World, on_every_store};
 
 on_every_store!(
     without_its_store_nothing_runs,
-    a_claim_that_may_be_written_is_not_run,
+    a_claim_that_may_be_written_is_known_again,
+    a_claim_that_stays_in_doubt_is_not_run,
     a_settlement_is_tried_again,
     an_answer_that_cannot_be_stored_is_not_given_out,
     stored_answers_are_sealed,
@@ -31,18 +32,41 @@ async fn without_its_store_nothing_runs(world: World) {
     assert_eq!(server.charge("k", "").await.body, "charged");
 }
 
-async fn a_claim_that_may_be_written_is_not_run(world: World) {
+/// H1: a claim that nobody heard of is the claim of whoever asks for it again, and of nobody else. Its row may be seen before it is safe,
+/// so it is extended before it runs.
+async fn a_claim_that_may_be_written_is_known_again(world: World) {
     let server = Server::start(&world, guard(), async |_| "charged").await;
-    for (key, fault, then) in [
-        ("written", Fault::WrittenUnheard, 409),
-        ("lost", Fault::LostUnheard, 200),
-    ] {
-        world.keys.fail_claim(fault);
-        let refused = server.charge(key, "").await;
-        assert_eq!(refused.refusal(), (503, "store-unavailable".to_owned()));
-        assert_eq!(server.runs(), 0);
-        assert_eq!(server.charge(key, "").await.status, then, "{key}");
+    for (nth, faults) in [
+        vec![Fault::WrittenUnheard],
+        vec![Fault::LostUnheard],
+        vec![Fault::WrittenUnheard, Fault::Down, Fault::LostUnheard],
+        vec![Fault::LostUnheard, Fault::WrittenUnheard],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (key, extended) = (format!("k{nth}"), world.keys.extensions());
+        for fault in &faults {
+            world.keys.fail_claim(*fault);
+        }
+        let first = server.charge(&key, "").await;
+        assert_eq!((first.status.as_u16(), first.is_replay()), (200, false));
+        assert!(world.keys.extensions() > extended, "{faults:?}");
+        assert!(server.charge(&key, "").await.is_replay(), "{faults:?}");
+        assert_eq!(server.runs(), nth + 1);
     }
+}
+
+async fn a_claim_that_stays_in_doubt_is_not_run(world: World) {
+    let guard = guard().lease(Span::from_secs(1));
+    let server = Server::start(&world, guard, async |_| "charged").await;
+    world.keys.fail_claim(Fault::WrittenUnheard);
+    for _ in 0..20 {
+        world.keys.fail_claim(Fault::Down);
+    }
+    let refused = server.charge("k", "").await;
+    assert_eq!(refused.refusal(), (503, "store-unavailable".to_owned()));
+    assert_eq!(server.runs(), 0);
 }
 
 async fn a_settlement_is_tried_again(world: World) {

@@ -9,8 +9,8 @@
 //! - [`tunnel`]: connections that have changed their protocol
 //! - [`sweep`]: runs that were lost become unknown; `probe` asks what became of them
 //!
-//! **Invariant**: a guarded request whose key could not be claimed never reaches the upstream; that nothing was sent is said only when no
-//! byte was handed to a connection.
+//! **Invariant**: a guarded request whose key could not be claimed never reaches the upstream; that nothing was done is said only when no
+//! byte was handed to a connection, or the upstream itself says so of this very stream.
 
 pub mod caller;
 pub mod door;

@@ -1,8 +1,9 @@
 //! Probes: asking what became of a guarded request whose outcome is unknown, without a person.
 //!
 //! A probe's "yes" counts at once. Its "no" counts only when the upstream cannot be at work any more (D4): after lease, grace and time limit,
-//! measured from when this process first saw the outcome of that very run unknown, so that no clock's jump makes it too early. An answer is
-//! about the run that was asked about: if the key has run again since, it settles nothing.
+//! measured from when this process first saw the outcome of that very run unknown to when the question was asked, so that neither a clock's
+//! jump nor a slow answer makes it too early. An answer is about the run that was asked about: if the key has run again since, it settles
+//! nothing.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use std::time::{Duration, Instant};
 use hapax_ledger::guard::{GuardState, LEASE_GRACE};
 use hapax_ledger::id::KeyId;
 use hapax_ledger::lease::Fence;
+use hapax_ledger::time::Span;
 use hapax_store::StoreError;
 use hapax_store::nouns::{
     Authority, Changed, KeyFilter, KeyRecord, KeyResolution, PAGE_MAX, Page, PageFrom,
@@ -69,6 +71,25 @@ impl Asked {
             first: now,
             next: now,
             wait: ASK_AGAIN,
+        }
+    }
+}
+
+impl Asked {
+    /// What an answer settles that was asked for then. It tells of that moment: what was still at work may have ended its work before the
+    /// answer was here.
+    fn settled_by(
+        &self,
+        answer: &ProbeAnswer,
+        at: Instant,
+        patience: Duration,
+        ttl: Span,
+    ) -> Option<KeyResolution> {
+        let waited = at.saturating_duration_since(self.first);
+        match answer {
+            ProbeAnswer::Applied => Some(KeyResolution::Executed { ttl }),
+            ProbeAnswer::NotApplied if waited >= patience => Some(KeyResolution::NotExecuted),
+            ProbeAnswer::NotApplied | ProbeAnswer::NoAnswer(_) => None,
         }
     }
 }
@@ -140,7 +161,7 @@ impl Prober {
             };
             match answered {
                 None => return Ok(()),
-                Some(Ok((record, answer))) => self.heard(&config, &record, &answer).await?,
+                Some(Ok(answered)) => self.heard(&config, &answered).await?,
                 // It panicked, and is asked again in the next round.
                 Some(Err(_)) => {}
             }
@@ -170,12 +191,8 @@ impl Prober {
     }
 
     /// The probe has answered about a run.
-    async fn heard(
-        &mut self,
-        config: &GuardConfig,
-        record: &KeyRecord,
-        answer: &ProbeAnswer,
-    ) -> Result<(), StoreError> {
+    async fn heard(&mut self, config: &GuardConfig, answered: &Answered) -> Result<(), StoreError> {
+        let Answered { record, at, answer } = answered;
         let metrics = &self.guards.parts().metrics;
         metrics.guards.probed(&config.scope(), answer.word());
         let patience = self.settled_after(config);
@@ -184,16 +201,10 @@ impl Prober {
         };
         asked.next = clock::tick() + asked.wait;
         asked.wait = (asked.wait * 2).min(ASK_AGAIN_MAX);
-        let resolution = match answer {
-            ProbeAnswer::Applied => KeyResolution::Executed {
-                ttl: config.policy.ttl,
-            },
-            ProbeAnswer::NotApplied if clock::since(asked.first) >= patience => {
-                KeyResolution::NotExecuted
-            }
-            ProbeAnswer::NotApplied | ProbeAnswer::NoAnswer(_) => return Ok(()),
-        };
-        self.resolve(config, record, resolution).await
+        match asked.settled_by(answer, *at, patience, config.policy.ttl) {
+            Some(resolution) => self.resolve(config, record, resolution).await,
+            None => Ok(()),
+        }
     }
 
     /// From then on nothing that was sent can still be carried out.
@@ -224,12 +235,17 @@ impl Prober {
     }
 }
 
-/// Asks about one run.
-async fn answer(
-    sender: Arc<Sender>,
-    config: Arc<GuardConfig>,
+/// What was heard about a run.
+struct Answered {
     record: KeyRecord,
-) -> (KeyRecord, ProbeAnswer) {
+    /// When it was asked for.
+    at: Instant,
+    answer: ProbeAnswer,
+}
+
+/// Asks about one run.
+async fn answer(sender: Arc<Sender>, config: Arc<GuardConfig>, record: KeyRecord) -> Answered {
+    let at = clock::tick();
     let url = config.probe.as_ref().map(|probe| {
         probe.fill(|name| match name {
             "key" => Some(record.key.as_str()),
@@ -250,7 +266,7 @@ async fn answer(
     if let ProbeAnswer::NoAnswer(why) = &answer {
         tracing::warn!(guard = &*config.name, key = %record.id, why, "a probe settles nothing");
     }
-    (record, answer)
+    Answered { record, at, answer }
 }
 
 #[cfg(test)]
@@ -295,6 +311,24 @@ mod tests {
         // One that is not unknown any more is forgotten.
         memory.due(vec![], later(10));
         assert!(memory.0.is_empty());
+    }
+
+    /// D4: a "no" is about the moment of its question, however long it was on its way.
+    #[test]
+    fn a_no_counts_by_when_it_was_asked_for() {
+        let (start, patience) = (clock::tick(), Duration::from_secs(40));
+        let ttl = Span::from_hours(72);
+        let asked = Asked::new(Fence::from_u64(1), start);
+        let settled = |answer, seconds| {
+            let at = start + Duration::from_secs(seconds);
+            asked.settled_by(&answer, at, patience, ttl)
+        };
+        let executed = Some(KeyResolution::Executed { ttl });
+        assert_eq!(settled(ProbeAnswer::NotApplied, 39), None);
+        let not = Some(KeyResolution::NotExecuted);
+        assert_eq!(settled(ProbeAnswer::NotApplied, 40), not);
+        assert_eq!(settled(ProbeAnswer::Applied, 0), executed);
+        assert_eq!(settled(ProbeAnswer::NoAnswer(String::new()), 99), None);
     }
 
     #[test]

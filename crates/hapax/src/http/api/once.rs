@@ -16,7 +16,7 @@ use hapax_ledger::id::KeyId;
 use hapax_ledger::lease::Fence;
 use hapax_ledger::time::Span;
 use hapax_store::StoreError;
-use hapax_store::nouns::{Before, KeyClaim, KeyClaimed, KeyEnding};
+use hapax_store::nouns::{Asking, Before, KeyClaim, KeyClaimed, KeyEnding};
 use http::StatusCode;
 use http_body_util::BodyExt;
 use tokio::sync::Semaphore;
@@ -208,6 +208,7 @@ fn key_claim(api: &Api, posted: &Posted) -> Option<KeyClaim> {
         grace: TTL,
         node: api.guards.parts().node.clone(),
         at: posted.at,
+        asking: Asking::First,
     })
 }
 

@@ -4,6 +4,7 @@
 //! - [`running`]: requests at a time, callers that go away, and a server that stops
 //! - [`crash`]: `kill -9` with a request under way; a database that is away
 //! - `points`: `kill -9` between every two steps of a request; it needs the shim, and so Linux
+//! - `doubt`: claims of which nobody knows whether the database heard them
 //! - `disk`: a disk that takes no commit; it needs the shim too
 //! - [`streams`]: answers that have no end, or are too large to keep
 //! - [`callers`]: who calls, by header, token, certificate or another service's word
@@ -22,6 +23,8 @@ mod conform;
 mod crash;
 #[cfg(target_os = "linux")]
 mod disk;
+#[cfg(target_os = "linux")]
+mod doubt;
 mod http2;
 mod layer;
 mod operators;

@@ -190,7 +190,7 @@ enum Brake {
 }
 
 /// In the commit that makes a claim durable, and in no other: the columns that are written.
-const CLAIM: &str = "hapax.guard_key (";
+pub(super) const CLAIM: &str = "hapax.guard_key (";
 /// The same for an answer.
 const SETTLEMENT: &str = "hapax.guard_key k SET state";
 
