@@ -119,15 +119,16 @@ async fn ask(
 async fn over_tls_the_upstream_chooses() {
     use UpstreamHttp::{Auto, One, Two};
     let both: &[&[u8]] = &[b"h2", b"http/1.1"];
-    let table: [(&[&[u8]], UpstreamHttp, Option<&str>); 8] = [
+    let (one, none): (&[&[u8]], &[&[u8]]) = (&[b"http/1.1"], &[]);
+    let table = [
         (both, One, Some("HTTP/1.1")),
         (both, Two, Some("HTTP/2.0")),
         (both, Auto, Some("HTTP/2.0")),
-        (&[b"http/1.1"], One, Some("HTTP/1.1")),
-        (&[b"http/1.1"], Auto, Some("HTTP/1.1")),
-        (&[], Auto, Some("HTTP/1.1")),
-        (&[b"http/1.1"], Two, None),
-        (&[], Two, None),
+        (one, One, Some("HTTP/1.1")),
+        (one, Auto, Some("HTTP/1.1")),
+        (none, Auto, Some("HTTP/1.1")),
+        (one, Two, None),
+        (none, Two, None),
     ];
     for (protocols, http, want) in table {
         let (upstream, certificate) = encrypted(protocols);
