@@ -8,13 +8,13 @@ use hapax_ledger::key::KeyHash;
 use hapax_ledger::time::{Span, Time};
 use hapax_store::nouns::{Asking, KeyClaim, KeyClaimed};
 use hapax_store::{StoreError, StoreErrorKind};
-use http::header::{HeaderValue, LOCATION};
+use http::header::{HeaderValue, LOCATION, TRAILER};
 use http::request::Parts;
 use http::{Response, StatusCode};
 
 use crate::body::{AnswerBody, ByteBody, Held};
 use crate::clock;
-use crate::headers::{IDEMPOTENCY_EXPIRES, IDEMPOTENT_REPLAYED};
+use crate::headers::{self, IDEMPOTENCY_EXPIRES, IDEMPOTENT_REPLAYED};
 use crate::layer::{Inner, Shared};
 use crate::observe::Verdict;
 use crate::problem::{
@@ -226,9 +226,14 @@ fn replay<R>(
 
 /// A stored answer, given out once more.
 pub(crate) fn replayed<R>(stored: Stored, expires_at: Time) -> Response<AnswerBody<R>> {
-    let mut response = Response::new(AnswerBody::whole(stored.body));
+    let announced = headers::announced(&stored.trailers);
+    let trailers = announced.is_some().then_some(stored.trailers);
+    let mut response = Response::new(AnswerBody::with_trailers(stored.body, trailers));
     *response.status_mut() = stored.status;
     *response.headers_mut() = stored.headers;
+    if let Some(announced) = announced {
+        response.headers_mut().insert(TRAILER, announced);
+    }
     mark(&mut response, expires_at);
     response
 }

@@ -1,6 +1,6 @@
 //! Headers that the guard reads, writes and keeps.
 
-use http::header::{self, HeaderMap, HeaderName};
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 /// The key of a request.
 pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -70,6 +70,21 @@ pub(crate) fn kept(headers: &HeaderMap, listed: &[HeaderName]) -> HeaderMap {
     kept
 }
 
+/// The trailers of an answer that are kept: those that may be. They are no list of the guard's to choose from, since they are the end of
+/// the body: a call of gRPC without its own is none.
+pub(crate) fn behind(trailers: &HeaderMap) -> HeaderMap {
+    let may = trailers.iter().filter(|(name, _)| may_be_kept(name));
+    may.map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
+
+/// What says in an answer's head that these come behind it: over HTTP/1.1 nothing else may. Nothing if there are none.
+pub(crate) fn announced(trailers: &HeaderMap) -> Option<HeaderValue> {
+    let names: Vec<&str> = trailers.keys().map(HeaderName::as_str).collect();
+    let list = (!names.is_empty()).then(|| names.join(", "));
+    list.and_then(|list| HeaderValue::try_from(list).ok())
+}
+
 fn of_this_connection(headers: &HeaderMap, name: &HeaderName) -> bool {
     headers
         .get_all(header::CONNECTION)
@@ -82,7 +97,6 @@ fn of_this_connection(headers: &HeaderMap, name: &HeaderName) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::HeaderValue;
 
     #[test]
     fn what_is_listed_is_kept_and_credentials_never() {

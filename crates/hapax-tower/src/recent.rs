@@ -41,6 +41,7 @@ struct Weight;
 impl Weighter<KeyHash, Answer> for Weight {
     fn weight(&self, _: &KeyHash, answer: &Answer) -> u64 {
         let headers = answer.stored.headers.iter();
+        let headers = headers.chain(&answer.stored.trailers);
         let headers = headers.map(|(name, value)| name.as_str().len() + value.len());
         OVERHEAD_BYTES + (answer.stored.body.len() + headers.sum::<usize>()) as u64
     }
@@ -109,6 +110,7 @@ mod tests {
             status: StatusCode::CREATED,
             headers: HeaderMap::new(),
             body: vec![b'x'; bytes].into(),
+            trailers: HeaderMap::new(),
         }
     }
 

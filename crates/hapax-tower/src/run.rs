@@ -9,7 +9,7 @@ use hapax_ledger::id::KeyId;
 use hapax_ledger::lease::Fence;
 use http::header::CONTENT_TYPE;
 use http::response::Parts;
-use http::{Request, Response, StatusCode};
+use http::{HeaderMap, Request, Response, StatusCode};
 
 use crate::attempt::{Call, publish_expiry};
 use crate::body::{AnswerBody, ByteBody, Collected, GuardBody, collect};
@@ -171,6 +171,7 @@ where
         status: head.status,
         headers: headers::kept(&head.headers, &guard.headers),
         body: Bytes::new(),
+        trailers: HeaderMap::new(),
     };
     let (kept, body) = if streams(&head) {
         (Kept::NotKept, AnswerBody::passed(body))
@@ -178,6 +179,7 @@ where
         match collect(body, guard.answer_bytes_max).await {
             Ok(Collected::Whole(bytes, trailers)) => {
                 stored.body = bytes.clone();
+                stored.trailers = trailers.as_ref().map(headers::behind).unwrap_or_default();
                 (Kept::Kept, AnswerBody::with_trailers(bytes, trailers))
             }
             Ok(Collected::TooLarge(read, rest)) => (Kept::NotKept, AnswerBody::resumed(read, rest)),

@@ -1,4 +1,4 @@
-//! An answer as the store keeps it: status, headers, bytes. Sealed if the guard has a vault.
+//! An answer as the store keeps it: status, headers, bytes, trailers. Sealed if the guard has a vault.
 //!
 //! The first byte says which form follows: [`PLAIN`] or [`SEALED`]. Inside, the first byte is the version of the
 //! form itself. A sealed answer is bound to its key's hash: moved to another key, it does not open.
@@ -17,6 +17,8 @@ const PLAIN: u8 = 0;
 const SEALED: u8 = 1;
 /// The version of the form inside.
 const VERSION: u8 = 1;
+/// The same with trailers before the bytes. Few answers have any.
+const VERSION_WITH_TRAILERS: u8 = 2;
 
 /// An answer that is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +26,8 @@ pub(crate) struct Stored {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
+    /// What came behind the bytes; mostly nothing.
+    pub(crate) trailers: HeaderMap,
 }
 
 /// Why a stored answer cannot be read.
@@ -80,34 +84,56 @@ impl Stored {
     }
 
     fn write(&self, form: &mut Vec<u8>) {
-        form.put_u8(VERSION);
+        let version = match self.trailers.is_empty() {
+            true => VERSION,
+            false => VERSION_WITH_TRAILERS,
+        };
+        form.put_u8(version);
         form.put_u16(self.status.as_u16());
-        form.put_u32(u32::try_from(self.headers.len()).unwrap_or(u32::MAX));
-        for (name, value) in &self.headers {
-            for part in [name.as_str().as_bytes(), value.as_bytes()] {
-                form.put_u32(u32::try_from(part.len()).unwrap_or(u32::MAX));
-                form.put_slice(part);
-            }
+        write_map(&self.headers, form);
+        if version == VERSION_WITH_TRAILERS {
+            write_map(&self.trailers, form);
         }
         form.put_slice(&self.body);
     }
 
     fn read(mut form: Bytes) -> Option<Stored> {
-        if form.try_get_u8().ok()? != VERSION {
+        let version = form.try_get_u8().ok()?;
+        if ![VERSION, VERSION_WITH_TRAILERS].contains(&version) {
             return None;
         }
         let status = StatusCode::from_u16(form.try_get_u16().ok()?).ok()?;
-        let mut headers = HeaderMap::new();
-        for _ in 0..form.try_get_u32().ok()? {
-            let name = HeaderName::from_bytes(&part(&mut form)?).ok()?;
-            headers.append(name, HeaderValue::from_maybe_shared(part(&mut form)?).ok()?);
-        }
+        let headers = read_map(&mut form)?;
+        let trailers = match version {
+            VERSION_WITH_TRAILERS => read_map(&mut form)?,
+            _ => HeaderMap::new(),
+        };
         Some(Stored {
             status,
             headers,
             body: form,
+            trailers,
         })
     }
+}
+
+fn write_map(map: &HeaderMap, form: &mut Vec<u8>) {
+    form.put_u32(u32::try_from(map.len()).unwrap_or(u32::MAX));
+    for (name, value) in map {
+        for part in [name.as_str().as_bytes(), value.as_bytes()] {
+            form.put_u32(u32::try_from(part.len()).unwrap_or(u32::MAX));
+            form.put_slice(part);
+        }
+    }
+}
+
+fn read_map(form: &mut Bytes) -> Option<HeaderMap> {
+    let mut map = HeaderMap::new();
+    for _ in 0..form.try_get_u32().ok()? {
+        let name = HeaderName::from_bytes(&part(form)?).ok()?;
+        map.append(name, HeaderValue::from_maybe_shared(part(form)?).ok()?);
+    }
+    Some(map)
 }
 
 fn part(form: &mut Bytes) -> Option<Bytes> {
@@ -133,7 +159,15 @@ mod tests {
             status: StatusCode::CREATED,
             headers,
             body: Bytes::from_static(b"\0\xffcharged"),
+            trailers: HeaderMap::new(),
         }
+    }
+
+    fn with_trailers() -> Stored {
+        let mut stored = answer();
+        let sum = HeaderValue::from_static("9");
+        stored.trailers.insert("x-sum", sum);
+        stored
     }
 
     const KEY: KeyHash = KeyHash::from_bytes([1; 16]);
@@ -142,13 +176,15 @@ mod tests {
     fn an_answer_comes_back_as_it_was() {
         let vault = Vault::new(&[[5; 32]]).expect("a key");
         for vault in [None, Some(&vault)] {
-            let form = answer().encode(KEY, vault);
-            assert_eq!(Stored::decode(form.clone(), KEY, vault), Ok(answer()));
-            for cut in 0..form.len().min(40) {
-                assert!(
-                    Stored::decode(form.slice(..cut), KEY, vault).is_err(),
-                    "{cut}"
-                );
+            for answer in [answer(), with_trailers()] {
+                let form = answer.encode(KEY, vault);
+                assert_eq!(Stored::decode(form.clone(), KEY, vault), Ok(answer));
+                for cut in 0..form.len().min(40) {
+                    assert!(
+                        Stored::decode(form.slice(..cut), KEY, vault).is_err(),
+                        "{cut}"
+                    );
+                }
             }
         }
     }

@@ -8,7 +8,7 @@ use hapax_ledger::time::{Span, Time};
 use hapax_store::atomic::{
     AtomicError, AtomicTx, Claim, Claimed, Phase, Run, claim, finish, phase,
 };
-use http::Response;
+use http::{HeaderMap, Response};
 use http_body_util::Full;
 
 use crate::attempt::{STORE_RETRY_AFTER_S, mark, publish_expiry};
@@ -182,6 +182,7 @@ impl AtomicRun {
             status: head.status,
             headers: headers::kept(&head.headers, &guard.headers),
             body: body.into(),
+            trailers: HeaderMap::new(),
         };
         let mut response = Response::from_parts(head, Full::new(stored.body.clone()));
         let (key_hash, expires_at) = (self.run.key_hash(), self.run.expires_at());
