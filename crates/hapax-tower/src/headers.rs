@@ -70,8 +70,8 @@ pub(crate) fn kept(headers: &HeaderMap, listed: &[HeaderName]) -> HeaderMap {
     kept
 }
 
-/// The trailers of an answer that are kept: those that may be. They are no list of the guard's to choose from, since they are the end of
-/// the body: a call of gRPC without its own is none.
+/// The trailers of an answer that are kept: those that may be. The guard's list does not choose among them, since they are the end of
+/// the body.
 pub(crate) fn behind(trailers: &HeaderMap) -> HeaderMap {
     let may = trailers.iter().filter(|(name, _)| may_be_kept(name));
     may.map(|(name, value)| (name.clone(), value.clone()))

@@ -211,6 +211,38 @@ fn a_grpc_call_passes_from_end_to_end() {
     });
 }
 
+/// H1: a call under a key is a stream like any other: its caller gets it whole, and nobody gets it made again.
+#[test]
+fn a_grpc_call_under_a_key_is_carried_out_once() {
+    let upstream = Upstream::new(Settings::default(), echo);
+    let scene = Scene::new(SQLITE, &upstream.url(), TWO);
+    Runtime::new().expect("a runtime").block_on(async {
+        let mut guard = connect(&scene).await;
+        for again in [false, true] {
+            let body = Full::new(Bytes::from_static(b"charge"));
+            let call = Request::post("http://api.test/hapax.Charges/Charge")
+                .header("content-type", "application/grpc")
+                .header("te", "trailers")
+                .header("x-user", "ada")
+                .header("idempotency-key", "k1")
+                .body(body.boxed_unsync())
+                .expect("a request");
+            let answer = guard.send_request(call).await.expect("an answer");
+            let status = answer.status();
+            let body = answer.into_body().collect().await.expect("whole");
+            if again {
+                let said = String::from_utf8_lossy(&body.to_bytes()).into_owned();
+                assert_eq!(status, 409, "{said}");
+                assert!(said.contains("response-not-kept"), "{said}");
+                return;
+            }
+            let trailers = body.trailers().expect("trailers");
+            assert_eq!(trailers["grpc-status"], "0");
+            assert_eq!(body.to_bytes(), "charge");
+        }
+    });
+}
+
 #[test]
 fn large_bodies_pass_whole_in_both_directions() {
     let upstream = Upstream::new(Settings::default(), |request: Request<Incoming>| async {
