@@ -121,6 +121,7 @@ async fn posts(store: &Subject, row: RawId) {
             tag: None,
             since: bit(set, 3, at(1)),
             until: bit(set, 3, at(9)),
+            may_have: bit(set, 3, endpoint),
         };
         for page in pages(event) {
             let listed = store.messages(message.clone(), page).await;

@@ -18,6 +18,7 @@ pub mod effect_reads;
 pub mod effects;
 pub mod erasure;
 pub mod evidence;
+pub mod examples;
 pub mod expiry;
 pub mod fan_out;
 pub mod key_life;
@@ -298,6 +299,12 @@ macro_rules! conformance_tests {
             messages_are_listed_by_every_filter,
             pages_of_messages_meet_both_ways,
             what_was_said_goes_with_the_message,
+        );
+        $crate::conformance_tests!(@ $run; examples:
+            an_example_comes_back_as_one,
+            an_example_is_listed_for_its_endpoint_and_for_no_other,
+            an_example_is_polled_at_its_endpoint_and_at_no_other,
+            an_example_that_goes_to_others_is_refused,
         );
         $crate::conformance_tests!(@ $run; fan_out:
             a_large_set_is_made_in_steps,

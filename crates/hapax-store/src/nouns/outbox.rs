@@ -257,6 +257,8 @@ pub struct About {
     pub sequence_key: Option<String>,
     /// Its number among those of its key: rises by one, without a gap, in the order in which they were accepted.
     pub sequence: Option<u64>,
+    /// The only endpoint that it is for: an example. No other has missed it, and nobody else is given it who asks.
+    pub only_to: Option<EndpointId>,
 }
 
 impl About {
@@ -310,6 +312,8 @@ pub struct MessageFilter {
     pub since: Option<Time>,
     /// Accepted before.
     pub until: Option<Time>,
+    /// That this endpoint may have: all but those that are only for another.
+    pub may_have: Option<EndpointId>,
 }
 
 impl MessageFilter {
@@ -332,7 +336,10 @@ impl MessageFilter {
         let names = |all: &[String], wanted: &Option<String>| {
             wanted.as_ref().is_none_or(|wanted| all.contains(wanted))
         };
-        names(&about.channels, &self.channel) && names(&about.tags, &self.tag)
+        let others = |only: EndpointId| self.may_have.is_some_and(|endpoint| endpoint != only);
+        names(&about.channels, &self.channel)
+            && names(&about.tags, &self.tag)
+            && !about.only_to.is_some_and(others)
     }
 }
 

@@ -1,0 +1,2 @@
+-- The only endpoint that a message is for: an example. No other has missed it. NULL: it is for all that are subscribed.
+ALTER TABLE message ADD COLUMN only_to BLOB;
