@@ -61,7 +61,8 @@ pub trait Outbox: Send + Sync + 'static {
     ) -> Result<Put, StoreError>;
 
     /// The dispatcher has seen how endpoints do: since when they only fail, or that they are not to be sent to any more. Changes nothing
-    /// about one that was changed since its revision. A new standing is audited, as `endpoint.disable` by the actor `~hapax`, and told.
+    /// about one that was changed since its revision. A new standing is audited, as `endpoint.disable` by the actor `~hapax`, and told; so is,
+    /// once, from when on it is disabled if it goes on failing.
     /// Says of each what became of it, in their order; see [`MARKS_PER_COMMIT`].
     async fn mark_endpoints(&self, marks: Vec<Mark>, now: Time) -> Result<Vec<Put>, StoreError>;
 

@@ -344,6 +344,7 @@ macro_rules! conformance_tests {
         );
         $crate::conformance_tests!(@ $run; tidings:
             what_is_done_to_an_endpoint_is_told,
+            a_warning_is_told_once,
             many_endpoints_are_marked_at_once,
             the_ends_of_deliveries_are_told,
         );

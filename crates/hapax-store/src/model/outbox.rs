@@ -183,6 +183,7 @@ impl State {
             was,
             standing,
             failing_since,
+            disabled_from,
         } = *mark;
         let stands = self.outbox.endpoints.get(&id);
         let stands = stands.filter(|endpoint| endpoint.deleted_at.is_none());
@@ -192,14 +193,18 @@ impl State {
         let marked = Endpoint {
             standing,
             failing_since,
+            disabled_from,
             ..endpoint.clone()
         };
         let disabled = marked.standing != endpoint.standing;
+        let tiding = Tiding::of_mark(endpoint, &marked, now);
         if marked != *endpoint {
-            self.outbox.put(Entry::Endpoint(Box::new(marked.clone())));
+            self.outbox.put(Entry::Endpoint(Box::new(marked)));
         }
+        tiding
+            .into_iter()
+            .for_each(|tiding| self.effects.tidings.write(tiding));
         if disabled {
-            self.effects.tidings.write(Tiding::of_mark(&marked, now));
             let by = outbox::marked_by(standing, now);
             let detail = outbox::marked_detail(standing);
             self.catalog

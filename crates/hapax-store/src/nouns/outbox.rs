@@ -87,6 +87,8 @@ pub struct Endpoint {
     pub standing: Standing,
     /// Since when nothing but failures has come back; `None`: something else has.
     pub failing_since: Option<Time>,
+    /// Its owner was told that it is disabled from then on, if it goes on failing; `None`: nobody was told.
+    pub disabled_from: Option<Time>,
     /// When it was made.
     pub created_at: Time,
     /// When it was last changed by a person or their program.

@@ -138,6 +138,7 @@ impl Outbox {
             extra: extra::write(&extra),
             standing: Standing::Enabled,
             failing_since: None,
+            disabled_from: None,
             created_at: now,
             updated_at: now,
             deleted_at: None,

@@ -6,7 +6,7 @@ use hapax_ledger::time::Time;
 use hapax_store::nouns::{
     Authority, Changes, Consumed, Deliveries, Entry, FannedOut, Listed, Mark, Message,
     MessageFilter, NewMessage, Page, PollAsk, PollPlace, Polled, Posted, PostedFilter, Published,
-    Put, Sought, Tally, Tiding, Tried, TriedPlace, Untold,
+    Put, Sought, Tally, Tried, TriedPlace, Untold,
 };
 use hapax_store::{Outbox, Polls, StoreError, Tidings};
 
@@ -110,9 +110,6 @@ impl Polls for NoStore {
 impl Tidings for NoStore {
     async fn untold(&self, _: i64) -> Result<Vec<Untold>, StoreError> {
         Ok(Vec::new())
-    }
-    async fn tell(&self, _: Vec<Tiding>) -> Result<(), StoreError> {
-        Ok(())
     }
     async fn told(&self, _: Vec<i64>) -> Result<(), StoreError> {
         Ok(())
