@@ -21,6 +21,7 @@ pub mod evidence;
 pub mod examples;
 pub mod expiry;
 pub mod fan_out;
+pub mod history;
 pub mod key_life;
 pub mod keys;
 pub mod lanes;
