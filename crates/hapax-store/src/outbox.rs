@@ -7,8 +7,9 @@ use serde_json::json;
 
 use crate::error::StoreError;
 use crate::nouns::{
-    Authority, Changes, Deliveries, Entry, FannedOut, Listed, Mark, Message, MessageFilter,
-    NewMessage, Page, Posted, PostedFilter, Published, Put, Standing, Tally, Tried, TriedPlace,
+    Addressed, Authority, Changes, Deliveries, Entry, FannedOut, Listed, Mark, Message,
+    MessageFilter, NewMessage, Page, Posted, PostedFilter, Published, Put, Standing, Tally, Tried,
+    TriedPlace,
 };
 
 /// So many endpoints are marked in one transaction at most: whoever changes the catalogue waits for it, which is then not for long.
@@ -81,6 +82,13 @@ pub trait Outbox: Send + Sync + 'static {
         filter: MessageFilter,
         page: Page,
     ) -> Result<Listed<Message>, StoreError>;
+
+    /// A message as far as one endpoint is concerned, found without looking at its other deliveries; `None`: there is no such message.
+    async fn addressed(
+        &self,
+        id: EventId,
+        endpoint: EndpointId,
+    ) -> Result<Option<Addressed>, StoreError>;
 
     /// A page of deliveries, newest first.
     async fn deliveries(

@@ -143,6 +143,8 @@ async fn posts(store: &Subject, row: RawId) {
             }
         }
     }
+    let addressed = store.addressed(event, endpoint).await;
+    addressed.expect("the store reads");
     let tallies = store.tallies(endpoint, Time::MIN, Time::MAX).await;
     tallies.expect("the store counts");
     store.waiting(endpoint).await.expect("the store counts");

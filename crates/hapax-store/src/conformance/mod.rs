@@ -353,6 +353,7 @@ macro_rules! conformance_tests {
             a_command_may_be_limited_to_some_effects,
             a_skipped_delivery_comes_back_if_it_is_named,
             a_missing_delivery_is_planned,
+            a_message_is_looked_up_for_one_endpoint,
             a_reaped_message_is_not_delivered,
         );
     };

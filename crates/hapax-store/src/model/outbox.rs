@@ -11,9 +11,9 @@ use super::ModelStore;
 use super::state::State;
 use crate::error::StoreError;
 use crate::nouns::{
-    About, App, Authority, CHANGES_PER_PART, Changes, DELETED_KEPT, Deliveries, Endpoint, Entry,
-    EventType, FannedOut, Listed, Mark, Message, MessageFilter, NewMessage, Page, Posted,
-    PostedFilter, Published, Put, Tally, Tiding, Tried, TriedPlace, app_source,
+    About, Addressed, App, Authority, CHANGES_PER_PART, Changes, DELETED_KEPT, Deliveries,
+    Endpoint, Entry, EventType, FannedOut, Listed, Mark, Message, MessageFilter, NewMessage, Page,
+    Posted, PostedFilter, Published, Put, Tally, Tiding, Tried, TriedPlace, app_source,
 };
 use crate::outbox::{self, Outbox};
 use crate::polling::Consumer;
@@ -287,6 +287,23 @@ impl Outbox for ModelStore {
         page: Page,
     ) -> Result<Listed<Message>, StoreError> {
         Ok(self.lock().messages(&filter, page))
+    }
+
+    async fn addressed(
+        &self,
+        id: EventId,
+        endpoint: EndpointId,
+    ) -> Result<Option<Addressed>, StoreError> {
+        let state = self.lock();
+        let facts = state.facts(id, (self.clock)());
+        let lane = endpoint.to_string();
+        Ok(facts.map(|facts| {
+            let mut effects = facts.effects.into_iter().map(|facts| facts.effect);
+            Addressed {
+                payload: facts.payload,
+                delivery: effects.find(|effect| *effect.lane == *lane),
+            }
+        }))
     }
 
     async fn deliveries(

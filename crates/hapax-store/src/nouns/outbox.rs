@@ -11,6 +11,7 @@ use hapax_ledger::effect::EffectState;
 use hapax_ledger::id::{AppId, EffectId, EndpointId, EventId};
 use hapax_ledger::outcome::{Evidence, Outcome, classify};
 use hapax_ledger::time::{Span, Time};
+use hapax_ledger::verdict::Kept;
 
 use super::arrival::{Arrival, Receipt};
 use super::audit::Before;
@@ -394,6 +395,15 @@ pub struct Posted {
     pub effect: Effect,
     /// Of this message; `None` once that is reaped.
     pub message: Option<Message>,
+}
+
+/// A message as far as one endpoint is concerned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Addressed {
+    /// Could it be sent?
+    pub payload: Kept,
+    /// Its delivery to the endpoint, if it ever went there.
+    pub delivery: Option<Effect>,
 }
 
 /// One attempt at a delivery.

@@ -4,11 +4,12 @@ use async_trait::async_trait;
 use hapax_ledger::id::{AppId, EffectId, EndpointId, EventId};
 use hapax_ledger::time::Time;
 
-use super::{PostgresStore, app, fan_out, mark, post, tally};
+use super::{PostgresStore, addressed, app, fan_out, mark, post, tally};
 use crate::error::StoreError;
 use crate::nouns::{
-    Authority, Changes, Deliveries, Entry, FannedOut, Listed, Mark, Message, MessageFilter,
-    NewMessage, Page, Posted, PostedFilter, Published, Put, Tally, Tried, TriedPlace,
+    Addressed, Authority, Changes, Deliveries, Entry, FannedOut, Listed, Mark, Message,
+    MessageFilter, NewMessage, Page, Posted, PostedFilter, Published, Put, Tally, Tried,
+    TriedPlace,
 };
 use crate::outbox::Outbox;
 use crate::posting;
@@ -58,6 +59,14 @@ impl Outbox for PostgresStore {
         page: Page,
     ) -> Result<Listed<Message>, StoreError> {
         post::messages(&self.readers, &filter, page).await
+    }
+
+    async fn addressed(
+        &self,
+        id: EventId,
+        endpoint: EndpointId,
+    ) -> Result<Option<Addressed>, StoreError> {
+        addressed::addressed(&self.readers, id, endpoint).await
     }
 
     async fn deliveries(

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use hapax_ledger::id::{AppId, EffectId, EndpointId, EventId};
 use hapax_ledger::time::Time;
 use hapax_store::nouns::{
-    Authority, Changes, Consumed, Deliveries, Entry, FannedOut, Listed, Mark, Message,
+    Addressed, Authority, Changes, Consumed, Deliveries, Entry, FannedOut, Listed, Mark, Message,
     MessageFilter, NewMessage, Page, PollAsk, PollPlace, Polled, Posted, PostedFilter, Published,
     Put, Sought, Tally, Tried, TriedPlace, Untold,
 };
@@ -48,6 +48,9 @@ impl Outbox for NoStore {
     }
     async fn messages(&self, _: MessageFilter, _: Page) -> Result<Listed<Message>, StoreError> {
         Ok(nothing())
+    }
+    async fn addressed(&self, _: EventId, _: EndpointId) -> Result<Option<Addressed>, StoreError> {
+        Ok(None)
     }
     async fn deliveries(
         &self,
