@@ -7,7 +7,7 @@ use hapax_ledger::time::Time;
 use hapax_ledger::verdict::Kept;
 
 use super::fan_out::fan_out;
-use super::operator::{actions, carried, command, give, refused};
+use super::operator::{actions, carried, command, give, log, refused};
 use super::publisher::{endpoint_id, later, message, ordered, stored, to};
 use super::sample::{Dial, KEEP, Subject, at, detail, reap_all};
 use super::worker::{GIVEN_UP, SETTLED, START, claim, claim_one, done, names, serial};
@@ -47,6 +47,12 @@ pub async fn a_command_may_be_limited_to_some_effects(store: Subject, _: Dial) {
         give(&store, only(event, Decision::Retry, 1)).await,
         Commanded::Done(_)
     ));
+    let record = log(&store).await.remove(0);
+    assert!(record.detail.contains(&first), "{}", record.detail);
+    for other in [2, 3] {
+        let other = endpoint_id(other).to_string();
+        assert!(!record.detail.contains(&other), "{}", record.detail);
+    }
     assert_eq!(sent(&store).await, [first]);
     assert_eq!(detail(&store, event).await.event.status, EventStatus::Dead);
     let third = endpoint_id(3).to_string();
