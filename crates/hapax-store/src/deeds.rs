@@ -126,6 +126,15 @@ fn is_meant(only: Option<&[String]>, name: &str) -> bool {
     only.is_none_or(|only| only.iter().any(|meant| meant == name))
 }
 
+/// Does a command mean the effect of this name?
+fn is_about(command: &Command, name: &str) -> bool {
+    match (&command.only, &command.decision) {
+        (Some(only), _) => is_meant(Some(only), name),
+        (None, Decision::Deliver { effects }) => effects.iter().any(|new| *new.name == *name),
+        (None, _) => true,
+    }
+}
+
 /// Whoever names a delivery that was skipped because its endpoint was disabled wants it sent now.
 fn comes_back(only: Option<&[String]>, effect: &Effect) -> bool {
     only.is_some() && effect.record.skip == Some(SkipReason::EndpointDisabled)
@@ -295,9 +304,17 @@ pub(crate) fn promoted(arrival: &Arrival) -> Arrival {
     }
 }
 
-/// What is said to whoever gave a command.
-pub(crate) fn answer(run: Option<RunId>, promoted: Option<EventId>, verdict: &Verdict) -> String {
-    let mut answer = json!({ "verdict": verdict_json(verdict) });
+/// What is said to whoever gave a command, and kept with its audit record: of the effects those that it means, since a message may have
+/// thousands, and each of a job's commands is about one.
+pub(crate) fn answer(
+    command: &Command,
+    run: Option<RunId>,
+    promoted: Option<EventId>,
+    verdict: &Verdict,
+) -> String {
+    let mut verdict = verdict.clone();
+    verdict.effects.retain(|line| is_about(command, &line.name));
+    let mut answer = json!({ "verdict": verdict_json(&verdict) });
     if let Some(run) = run {
         answer["runId"] = run.to_string().into();
     }

@@ -7,8 +7,9 @@ use serde_json::json;
 
 use crate::error::StoreError;
 use crate::nouns::{
-    Authority, Changes, Deliveries, Entry, FannedOut, Listed, Mark, Message, MessageFilter,
-    NewMessage, Page, Posted, PostedFilter, Published, Put, Standing, Tally, Tried, TriedPlace,
+    Addressed, Authority, Changes, Deliveries, Entry, FannedOut, Listed, Mark, Message,
+    MessageFilter, NewMessage, Page, Posted, PostedFilter, Published, Put, Standing, Tally, Tried,
+    TriedPlace,
 };
 
 /// So many endpoints are marked in one transaction at most: whoever changes the catalogue waits for it, which is then not for long.
@@ -61,7 +62,8 @@ pub trait Outbox: Send + Sync + 'static {
     ) -> Result<Put, StoreError>;
 
     /// The dispatcher has seen how endpoints do: since when they only fail, or that they are not to be sent to any more. Changes nothing
-    /// about one that was changed since its revision. A new standing is audited, as `endpoint.disable` by the actor `~hapax`, and told.
+    /// about one that was changed since its revision. A new standing is audited, as `endpoint.disable` by the actor `~hapax`, and told; so is,
+    /// once, from when on it is disabled if it goes on failing.
     /// Says of each what became of it, in their order; see [`MARKS_PER_COMMIT`].
     async fn mark_endpoints(&self, marks: Vec<Mark>, now: Time) -> Result<Vec<Put>, StoreError>;
 
@@ -80,6 +82,13 @@ pub trait Outbox: Send + Sync + 'static {
         filter: MessageFilter,
         page: Page,
     ) -> Result<Listed<Message>, StoreError>;
+
+    /// A message as far as one endpoint is concerned, found without looking at its other deliveries; `None`: there is no such message.
+    async fn addressed(
+        &self,
+        id: EventId,
+        endpoint: EndpointId,
+    ) -> Result<Option<Addressed>, StoreError>;
 
     /// A page of deliveries, newest first.
     async fn deliveries(

@@ -42,10 +42,20 @@ pub(crate) fn sound(message: &NewMessage) -> Result<(), StoreError> {
     if event.effects.len() + message.later.len() > EFFECTS_PER_EVENT_MAX {
         return refused("a message has more endpoints than fit");
     }
+    if let Some(only) = message.about.only_to
+        && !is_only_to(message, event, only)
+    {
+        return refused("a message that is only for one endpoint has no other delivery");
+    }
     if event.effects.is_empty() && !message.later.is_empty() {
         return refused("deliveries that follow a message are like its first, and there is none");
     }
     Ok(())
+}
+
+fn is_only_to(message: &NewMessage, event: &NewEvent, only: EndpointId) -> bool {
+    let mut effects = event.effects.iter();
+    effects.all(|effect| endpoint_of(effect) == Some(only)) && message.later.is_empty()
 }
 
 /// What is no message.

@@ -22,9 +22,6 @@ pub trait Tidings: Send + Sync + 'static {
     /// whoever looks for all begins at 0.
     async fn untold(&self, after: i64) -> Result<Vec<Untold>, StoreError>;
 
-    /// Something is to be told that no change of the store's says.
-    async fn tell(&self, tidings: Vec<Tiding>) -> Result<(), StoreError>;
-
     /// These were told: events say so by now.
     async fn told(&self, numbers: Vec<i64>) -> Result<(), StoreError>;
 }
@@ -78,17 +75,25 @@ impl Tiding {
         Some(Tiding::about(endpoint, at, news))
     }
 
-    /// What is told of a new standing that Hapax itself gave an endpoint.
-    pub(crate) fn of_mark(marked: &Endpoint, at: Time) -> Tiding {
-        let news = News::Disabled {
-            standing: marked.standing,
-            failing_since: marked.failing_since,
+    /// What is told of what Hapax itself has written about an endpoint: a new standing, or that there will be one.
+    pub(crate) fn of_mark(was: &Endpoint, marked: &Endpoint, at: Time) -> Option<Tiding> {
+        let news = match (marked.failing_since, marked.disabled_from) {
+            _ if marked.standing != was.standing => News::Disabled {
+                standing: marked.standing,
+                failing_since: marked.failing_since,
+            },
+            (Some(failing_since), Some(disabled_from)) if was.disabled_from.is_none() => {
+                News::Disabling {
+                    failing_since,
+                    disabled_from,
+                }
+            }
+            (Some(_) | None, Some(_) | None) => return None,
         };
-        Tiding::about(marked, at, news)
+        Some(Tiding::about(marked, at, news))
     }
 
-    /// Something about an endpoint.
-    pub fn about(endpoint: &Endpoint, at: Time, news: News) -> Tiding {
+    fn about(endpoint: &Endpoint, at: Time, news: News) -> Tiding {
         Tiding {
             at,
             app: Some(endpoint.app),

@@ -29,8 +29,8 @@ use crate::workspace;
 pub(crate) struct Args {
     /// What to measure.
     name: Name,
-    /// What a large store holds before it is measured: events, or effects that wait (0: no large store).
-    /// 5 million events for `intake`, 1 million effects for `dispatch` unless told.
+    /// What a large store holds before it is measured: events, effects that wait, or attempts (0: no large store).
+    /// 5 million events for `intake`, 1 million effects for `dispatch`, 10 million attempts for `outbox` unless told.
     #[arg(long)]
     fill: Option<u64>,
     #[command(flatten)]
@@ -49,7 +49,7 @@ enum Name {
     /// Guarded requests a second, first ones and replays, as a share of the same proxy that passes them; how much longer one takes.
     Guard,
     /// Messages a second, as a share of the intake's ceiling; deliveries a second, as a share of the bare sender; endpoints that
-    /// are bad, and what the others notice of them.
+    /// are bad, and what the others notice of them; statistics beside many attempts.
     Outbox,
 }
 
@@ -57,9 +57,10 @@ impl Name {
     /// What a large store holds unless told.
     fn fill(self) -> u64 {
         match self {
-            Name::Ceiling | Name::Guard | Name::Outbox => 0,
+            Name::Ceiling | Name::Guard => 0,
             Name::Intake => 5_000_000,
             Name::Dispatch => 1_000_000,
+            Name::Outbox => 10_000_000,
         }
     }
 }

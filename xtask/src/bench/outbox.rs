@@ -1,8 +1,9 @@
 //! `cargo xt bench outbox`: what messages to customers' endpoints cost, and what bad endpoints cost the others.
 //!
-//! Three reports. *Creates*: messages a second through the program's API, each with one delivery, beside the inbox's ceiling: while they are
+//! Four reports. *Creates*: messages a second through the program's API, each with one delivery, beside the inbox's ceiling: while they are
 //! delivered, and to an endpoint that takes one a second, so that they wait. *Deliveries*: from published to done, beside the bare sender.
-//! *Beside*: how long a delivery takes while one endpoint drips, one hangs and one answers without end.
+//! *Beside*: how long a delivery takes while one endpoint drips, one hangs and one answers without end. *Figures*: what statistics cost
+//! beside many attempts, and beside few.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -31,6 +32,10 @@ const DELIVERIES_WANTED: f64 = 0.3;
 const P99_WANTED: f64 = 1.2;
 /// Beyond the memory without them.
 const MEMORY_MIB_WANTED: u64 = 64;
+/// Attempts beside which statistics cost what they cost.
+const FEW: u64 = 10_000;
+/// Of the p50 beside few.
+const FIGURES_WANTED: f64 = 1.5;
 /// Applications, and the rate of their endpoint: messages wait for it, or are delivered while others are created.
 const WAYS: [(&str, Option<&str>); 2] = [("waiting", Some("1")), ("delivered", None)];
 /// Seals secrets in a database that nodes share, and is the admin's token. It is gone in a minute.
@@ -43,6 +48,7 @@ struct Told {
     store: String,
     sink: String,
     body_bytes: usize,
+    fill: u64,
     outstanding: usize,
     warmup_ms: u64,
     round_ms: u64,
@@ -58,7 +64,7 @@ struct Bench<'a> {
     postgres: Option<ThrowAway>,
 }
 
-/// Takes the three reports.
+/// Takes the reports.
 pub(super) fn run(load: &Load) -> anyhow::Result<()> {
     let folder = tempfile::tempdir_in(workspace::target())?;
     let bench = Bench {
@@ -71,7 +77,11 @@ pub(super) fn run(load: &Load) -> anyhow::Result<()> {
     };
     bench.creates()?;
     bench.deliveries()?;
-    bench.beside()
+    bench.beside()?;
+    match load.fill {
+        0 => Ok(()),
+        _ => bench.figures(),
+    }
 }
 
 impl Bench<'_> {
@@ -187,12 +197,60 @@ impl Bench<'_> {
         Ok(())
     }
 
+    /// What is asked of a store again and again must not cost more because much has happened.
+    fn figures(&self) -> anyhow::Result<()> {
+        let mut session = Session::new("outbox-figures", self.load);
+        let postgres = (!self.load.no_postgres).then_some("postgres");
+        let mut verdicts = Vec::new();
+        for store in std::iter::once("sqlite").chain(postgres) {
+            let beside_few = self.figures_of(&mut session, store, FEW)?;
+            let beside_many = self.figures_of(&mut session, store, self.load.fill)?;
+            for (few, many) in beside_few.iter().zip(&beside_many) {
+                let p50 = |name: &str| session.row(name)?.median_us(|round| round.p50_us);
+                verdicts.push(format!(
+                    "{many}: p50 {}, wanted at most {FIGURES_WANTED:.2}",
+                    beside_alone(p50(many), p50(few))
+                ));
+            }
+        }
+        println!(
+            "Statistics of 28 days, one question at a time: of an endpoint, and of an application with ten."
+        );
+        session.finish(&format!("sqlite, {FEW} attempts: an endpoint"))?;
+        verdicts.iter().for_each(|verdict| println!("{verdict}"));
+        Ok(())
+    }
+
+    /// Fills a store of its own, and measures; gives the names of the rows.
+    fn figures_of(
+        &self,
+        session: &mut Session,
+        store: &str,
+        fill: u64,
+    ) -> anyhow::Result<[String; 2]> {
+        let server = (store == "postgres").then(ThrowAway::start).transpose()?;
+        let path = self.folder.join(format!("figures-{fill}.db"));
+        let at = match &server {
+            Some(server) => server.url().to_owned(),
+            None => format!("sqlite:{}", path.display()),
+        };
+        let what = ["an endpoint", "an application"];
+        let names = what.map(|what| format!("{store}, {fill} attempts: {what}"));
+        let told = Told {
+            fill,
+            ..self.told("figures", at)
+        };
+        session.measure_itself(&names.each_ref().map(String::as_str), self.start(&told)?)?;
+        Ok(names)
+    }
+
     fn told(&self, row: &'static str, store: String) -> Told {
         Told {
             row,
             store,
             sink: self.sink.address().to_string(),
             body_bytes: self.load.body_bytes,
+            fill: 0,
             outstanding: OUTSTANDING,
             warmup_ms: self.load.warmup_ms,
             round_ms: self.load.round_ms,

@@ -34,6 +34,7 @@ pub async fn the_catalogue_comes_back_whole(store: Subject) {
         metadata: BTreeMap::from([("x".into(), "y".into())]),
         standing: Standing::Failed,
         failing_since: Some(at(3)),
+        disabled_from: Some(at(4)),
         ..endpoint(1, 1)
     };
     let what = EventType {
@@ -237,6 +238,7 @@ pub async fn an_endpoint_is_marked(store: Subject) {
                 was,
                 standing,
                 failing_since,
+                disabled_from: None,
             };
             let marked = store.mark_endpoints(vec![mark], at(9)).await;
             marked.expect("the store marks it").remove(0)
@@ -271,6 +273,7 @@ pub async fn an_endpoint_is_marked(store: Subject) {
         was: 0,
         standing: Standing::Gone,
         failing_since: None,
+        disabled_from: None,
     };
     let nobody = store.mark_endpoints(vec![nobody], at(9)).await;
     assert_eq!(nobody.expect("the store looks"), [Put::Moved]);

@@ -6,10 +6,11 @@ use hapax_ledger::guard::GuardState;
 use hapax_ledger::id::{AppId, EffectId, EndpointId, EventId, KeyId, RawId};
 use hapax_ledger::time::Time;
 
+use super::publisher::{self, app, app_id, boxed, done};
 use super::sample::{Subject, at};
 use crate::nouns::{
-    AuditFilter, Deliveries, EffectFilter, EventFilter, KeyFilter, MessageFilter, Page, PageFrom,
-    PostedFilter, TriedPlace,
+    AuditFilter, Deliveries, EffectFilter, Entry, EventFilter, KeyFilter, MessageFilter, Page,
+    PageFrom, PostedFilter, TriedPlace,
 };
 
 /// A page as long as the dashboard's.
@@ -121,6 +122,7 @@ async fn posts(store: &Subject, row: RawId) {
             tag: None,
             since: bit(set, 3, at(1)),
             until: bit(set, 3, at(9)),
+            may_have: bit(set, 3, endpoint),
         };
         for page in pages(event) {
             let listed = store.messages(message.clone(), page).await;
@@ -141,7 +143,13 @@ async fn posts(store: &Subject, row: RawId) {
             }
         }
     }
+    let addressed = store.addressed(event, endpoint).await;
+    addressed.expect("the store reads");
     let tallies = store.tallies(endpoint, Time::MIN, Time::MAX).await;
     tallies.expect("the store counts");
     store.waiting(endpoint).await.expect("the store counts");
+    done(store, Entry::App(app(1)), 0).await;
+    done(store, boxed(publisher::endpoint(1, 1)), 0).await;
+    let usage = store.usage(app_id(1), Time::MIN, Time::MAX).await;
+    assert_eq!(usage.expect("the store counts"), 0);
 }

@@ -33,6 +33,7 @@ fn whole() -> About {
         ordering_key: None,
         sequence_key: Some("s".into()),
         sequence: None,
+        only_to: None,
     }
 }
 

@@ -18,8 +18,10 @@ pub mod effect_reads;
 pub mod effects;
 pub mod erasure;
 pub mod evidence;
+pub mod examples;
 pub mod expiry;
 pub mod fan_out;
+pub mod history;
 pub mod key_life;
 pub mod keys;
 pub mod lanes;
@@ -300,6 +302,12 @@ macro_rules! conformance_tests {
             pages_of_messages_meet_both_ways,
             what_was_said_goes_with_the_message,
         );
+        $crate::conformance_tests!(@ $run; examples:
+            an_example_comes_back_as_one,
+            an_example_is_listed_for_its_endpoint_and_for_no_other,
+            an_example_is_polled_at_its_endpoint_and_at_no_other,
+            an_example_that_goes_to_others_is_refused,
+        );
         $crate::conformance_tests!(@ $run; fan_out:
             a_large_set_is_made_in_steps,
             what_follows_is_like_the_first,
@@ -338,6 +346,7 @@ macro_rules! conformance_tests {
         );
         $crate::conformance_tests!(@ $run; tidings:
             what_is_done_to_an_endpoint_is_told,
+            a_warning_is_told_once,
             many_endpoints_are_marked_at_once,
             the_ends_of_deliveries_are_told,
         );
@@ -345,6 +354,7 @@ macro_rules! conformance_tests {
             a_command_may_be_limited_to_some_effects,
             a_skipped_delivery_comes_back_if_it_is_named,
             a_missing_delivery_is_planned,
+            a_message_is_looked_up_for_one_endpoint,
             a_reaped_message_is_not_delivered,
         );
     };

@@ -59,6 +59,7 @@ pub fn endpoint(number: u64, app: u64) -> Endpoint {
         extra: "{}".into(),
         standing: Standing::Enabled,
         failing_since: None,
+        disabled_from: None,
         created_at: at(1),
         updated_at: at(1),
         deleted_at: None,

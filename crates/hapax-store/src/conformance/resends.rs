@@ -2,11 +2,13 @@
 
 use hapax_ledger::effect::SkipReason;
 use hapax_ledger::event::EventStatus;
-use hapax_ledger::id::EventId;
+use hapax_ledger::id::{EventId, RawId};
 use hapax_ledger::time::Time;
+use hapax_ledger::verdict::Kept;
 
-use super::operator::{actions, carried, command, give, refused};
-use super::publisher::{endpoint_id, message, ordered, stored, to};
+use super::fan_out::fan_out;
+use super::operator::{actions, carried, command, give, log, refused};
+use super::publisher::{endpoint_id, later, message, ordered, stored, to};
 use super::sample::{Dial, KEEP, Subject, at, detail, reap_all};
 use super::worker::{GIVEN_UP, SETTLED, START, claim, claim_one, done, names, serial};
 use crate::nouns::{Command, Commanded, Decision, Move, NewEffect, WhyNot};
@@ -45,6 +47,12 @@ pub async fn a_command_may_be_limited_to_some_effects(store: Subject, _: Dial) {
         give(&store, only(event, Decision::Retry, 1)).await,
         Commanded::Done(_)
     ));
+    let record = log(&store).await.remove(0);
+    assert!(record.detail.contains(&first), "{}", record.detail);
+    for other in [2, 3] {
+        let other = endpoint_id(other).to_string();
+        assert!(!record.detail.contains(&other), "{}", record.detail);
+    }
     assert_eq!(sent(&store).await, [first]);
     assert_eq!(detail(&store, event).await.event.status, EventStatus::Dead);
     let third = endpoint_id(3).to_string();
@@ -111,6 +119,47 @@ fn ordered_to(endpoint: u64) -> NewEffect {
         order: Some(serial("o")),
         ..to(endpoint, "m")
     }
+}
+
+/// What an endpoint has of a message is found alone: its own delivery, and nobody else's, whenever it was made; also one that an earlier
+/// message of the same key called for first.
+pub async fn a_message_is_looked_up_for_one_endpoint(store: Subject, _: Dial) {
+    let addressed = async |event, endpoint| {
+        let addressed = store.addressed(event, endpoint_id(endpoint)).await;
+        addressed.expect("the store reads")
+    };
+    let mut new = message(1, "m", at(0), &[1, 2], 0);
+    new.later = later(3..5);
+    let event = stored(&store, new).await.event;
+    // In the same millisecond, to the same endpoints.
+    let other = stored(&store, message(1, "other", at(0), &[1, 2], 0)).await;
+    fan_out(&store).await;
+    let effects = vec![to(5, "m")];
+    carried(&store, event, Decision::Deliver { effects }).await;
+    for (id, of) in [(event, vec![1, 2, 3, 4, 5]), (other.event, vec![1, 2])] {
+        let effects = detail(&store, id).await.effects;
+        for endpoint in 1..7 {
+            let found = addressed(id, endpoint).await.expect("it is there");
+            assert_eq!(found.payload, Kept::Whole);
+            let lane = endpoint_id(endpoint).to_string();
+            let expected = effects.iter().find(|effect| *effect.lane == *lane);
+            assert_eq!(found.delivery.as_ref(), expected);
+            assert_eq!(found.delivery.is_some(), of.contains(&endpoint));
+        }
+    }
+    let mut again = message(1, "again", at(1), &[], 0);
+    again.arrival.events[0].effects = vec![to(1, "m")];
+    let again = stored(&store, again).await.event;
+    let found = addressed(again, 1).await.and_then(|found| found.delivery);
+    assert_eq!(found.map(|effect| effect.event), Some(event), "shared");
+    let nobody = EventId(RawId::new(at(7), 0, 7));
+    assert_eq!(addressed(nobody, 1).await, None);
+    sent(&store).await;
+    let gone: Time = at(0) + KEEP.payload;
+    assert!(reap_all(&store, gone).await.payloads >= 2);
+    let found = addressed(event, 1).await.expect("its ledger is kept");
+    assert_eq!(found.payload, Kept::Reaped);
+    assert!(found.delivery.is_some());
 }
 
 /// Without bytes there is nothing to deliver.

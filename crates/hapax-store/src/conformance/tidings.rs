@@ -9,9 +9,7 @@ use super::publisher::{
 };
 use super::sample::{Dial, Subject, at};
 use super::worker::{BROKEN, GIVEN_UP, SETTLED, START, claim_one, done, ended, rescue, start_one};
-use crate::nouns::{
-    Attempted, Decision, Endpoint, Entry, Mark, News, Put, Standing, Tiding, Untold,
-};
+use crate::nouns::{Attempted, Decision, Endpoint, Entry, Mark, News, Put, Standing, Untold};
 
 async fn untold(store: &Subject) -> Vec<Untold> {
     store.untold(0).await.expect("the store reads")
@@ -43,6 +41,7 @@ pub async fn what_is_done_to_an_endpoint_is_told(store: Subject, _: Dial) {
         was,
         standing,
         failing_since: Some(at(8)),
+        disabled_from: None,
     };
     let marks = vec![mark(changed, Standing::Enabled), mark(made, Standing::Gone)];
     let marked = store.mark_endpoints(marks, at(9)).await;
@@ -84,20 +83,63 @@ pub async fn what_is_done_to_an_endpoint_is_told(store: Subject, _: Dial) {
     let told = vec![all[0].number, all[3].number];
     store.told(told.clone()).await.expect("the store forgets");
     assert_eq!(untold(&store).await, all[1..3]);
-    let warning = Tiding {
-        at: at(11),
-        app: None,
-        endpoint: endpoint_id(1),
-        news: News::Disabling {
-            failing_since: at(8),
-            disabled_from: at(20),
-        },
-    };
-    let kept = store.tell(vec![warning.clone()]).await;
-    kept.expect("the store keeps it");
+    put_done(&store, boxed(endpoint(2, 1)), 0).await;
     let last = untold(&store).await.pop().expect("it is there");
-    assert_eq!(last.tiding, Some(warning));
     assert!(!told.contains(&last.number), "no number is given twice");
+}
+
+/// That an endpoint will be disabled is told once, by whoever writes it down first, and anew when it was well meanwhile.
+pub async fn a_warning_is_told_once(store: Subject, _: Dial) {
+    put_done(&store, Entry::App(app(1)), 0).await;
+    let made = put_done(&store, boxed(endpoint(1, 1)), 0).await;
+    tell_all(&store).await;
+    let mark = async |was, failing_since, disabled_from, standing| {
+        let mark = Mark {
+            endpoint: endpoint_id(1),
+            was,
+            standing,
+            failing_since,
+            disabled_from,
+        };
+        let marked = store.mark_endpoints(vec![mark], at(30)).await;
+        marked.expect("the store marks").remove(0)
+    };
+    let enabled = Standing::Enabled;
+    let mut revision = made;
+    for (since, from) in [(8, 20), (21, 29)] {
+        let (since, from) = (at(since), at(from));
+        mark(revision, Some(since), None, enabled).await;
+        assert_eq!(news(&store).await, [], "that it fails is nobody's news");
+        let warned = mark(revision + 1, Some(since), Some(from), enabled).await;
+        let expected = Put::Done {
+            revision: revision + 2,
+        };
+        assert_eq!(warned, expected);
+        let warning = News::Disabling {
+            failing_since: since,
+            disabled_from: from,
+        };
+        assert_eq!(news(&store).await, [warning]);
+        tell_all(&store).await;
+        let late = mark(revision + 1, Some(since), Some(from), enabled).await;
+        assert_eq!(late, Put::Moved, "another node was first");
+        let again = mark(revision + 2, Some(since), Some(from), enabled).await;
+        assert_eq!(again, expected, "nothing is new");
+        let known = super::publisher::changes(&store, revision + 1).await;
+        let Entry::Endpoint(known) = &known.entries[0] else {
+            panic!("only an endpoint has changed");
+        };
+        assert_eq!(known.disabled_from, Some(from));
+        mark(revision + 2, None, None, enabled).await;
+        assert_eq!(news(&store).await, [], "well again");
+        revision += 3;
+    }
+    mark(revision, Some(at(29)), Some(at(30)), Standing::Failed).await;
+    let disabled = News::Disabled {
+        standing: Standing::Failed,
+        failing_since: Some(at(29)),
+    };
+    assert_eq!(news(&store).await, [disabled], "one thing is told of it");
 }
 
 /// Many endpoints are marked at once, each by what was seen of it.
@@ -111,6 +153,7 @@ pub async fn many_endpoints_are_marked_at_once(store: Subject, _: Dial) {
             was,
             standing: [Standing::Enabled, Standing::Gone][number as usize % 2],
             failing_since: Some(at(number as i64)),
+            disabled_from: None,
         });
     }
     tell_all(&store).await;

@@ -37,7 +37,7 @@ impl State {
         if command.dry_run {
             return Commanded::Done(Done {
                 run: None,
-                answer: deeds::answer(None, None, &deeds.verdict),
+                answer: deeds::answer(command, None, None, &deeds.verdict),
                 verdict: deeds.verdict,
                 promoted: None,
                 opened: Vec::new(),
@@ -100,7 +100,7 @@ impl State {
             (None, Some(facts)) => facts.verdict(command.decision.action(), &command.classes),
             (Some(_), _) | (None, None) => deeds.verdict,
         };
-        let answer = deeds::answer(run, promoted, &verdict);
+        let answer = deeds::answer(command, run, promoted, &verdict);
         let (by, word) = (&command.by, command.decision.word());
         self.catalog
             .write_down(by, word, command.subject(), answer.clone(), Some(event));

@@ -11,9 +11,9 @@ use super::ModelStore;
 use super::state::State;
 use crate::error::StoreError;
 use crate::nouns::{
-    About, App, Authority, CHANGES_PER_PART, Changes, DELETED_KEPT, Deliveries, Endpoint, Entry,
-    EventType, FannedOut, Listed, Mark, Message, MessageFilter, NewMessage, Page, Posted,
-    PostedFilter, Published, Put, Tally, Tiding, Tried, TriedPlace, app_source,
+    About, Addressed, App, Authority, CHANGES_PER_PART, Changes, DELETED_KEPT, Deliveries,
+    Endpoint, Entry, EventType, FannedOut, Listed, Mark, Message, MessageFilter, NewMessage, Page,
+    Posted, PostedFilter, Published, Put, Tally, Tiding, Tried, TriedPlace, app_source,
 };
 use crate::outbox::{self, Outbox};
 use crate::polling::Consumer;
@@ -183,6 +183,7 @@ impl State {
             was,
             standing,
             failing_since,
+            disabled_from,
         } = *mark;
         let stands = self.outbox.endpoints.get(&id);
         let stands = stands.filter(|endpoint| endpoint.deleted_at.is_none());
@@ -192,14 +193,18 @@ impl State {
         let marked = Endpoint {
             standing,
             failing_since,
+            disabled_from,
             ..endpoint.clone()
         };
         let disabled = marked.standing != endpoint.standing;
+        let tiding = Tiding::of_mark(endpoint, &marked, now);
         if marked != *endpoint {
-            self.outbox.put(Entry::Endpoint(Box::new(marked.clone())));
+            self.outbox.put(Entry::Endpoint(Box::new(marked)));
         }
+        tiding
+            .into_iter()
+            .for_each(|tiding| self.effects.tidings.write(tiding));
         if disabled {
-            self.effects.tidings.write(Tiding::of_mark(&marked, now));
             let by = outbox::marked_by(standing, now);
             let detail = outbox::marked_detail(standing);
             self.catalog
@@ -282,6 +287,23 @@ impl Outbox for ModelStore {
         page: Page,
     ) -> Result<Listed<Message>, StoreError> {
         Ok(self.lock().messages(&filter, page))
+    }
+
+    async fn addressed(
+        &self,
+        id: EventId,
+        endpoint: EndpointId,
+    ) -> Result<Option<Addressed>, StoreError> {
+        let state = self.lock();
+        let facts = state.facts(id, (self.clock)());
+        let lane = endpoint.to_string();
+        Ok(facts.map(|facts| {
+            let mut effects = facts.effects.into_iter().map(|facts| facts.effect);
+            Addressed {
+                payload: facts.payload,
+                delivery: effects.find(|effect| *effect.lane == *lane),
+            }
+        }))
     }
 
     async fn deliveries(

@@ -37,12 +37,6 @@ impl Tidings for ModelStore {
         Ok(page.collect())
     }
 
-    async fn tell(&self, tidings: Vec<Tiding>) -> Result<(), StoreError> {
-        let kept = &mut self.lock().effects.tidings;
-        tidings.into_iter().for_each(|tiding| kept.write(tiding));
-        Ok(())
-    }
-
     async fn told(&self, numbers: Vec<i64>) -> Result<(), StoreError> {
         let untold = &mut self.lock().effects.tidings.untold;
         for number in numbers {

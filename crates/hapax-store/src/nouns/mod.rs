@@ -56,10 +56,11 @@ pub use guarded::{
 pub use lane::{Beat, Beaten, LANES_PER_LOOK_MAX, LaneDue, LaneRoom, Stay, fair_share, lane_shard};
 pub use list::{EventFilter, Listed, PAGE_MAX, Page, PageFrom};
 pub use outbox::{
-    APP_SOURCE, About, App, CHANGES_PER_PART, Changes, DELETED_KEPT, Deliveries, Endpoint, Entry,
-    EventType, FAN_OUT_STEP, FannedOut, LaterDelivery, Message, MessageFilter, NewMessage,
-    OLD_SECRETS_MAX, Posted, PostedFilter, Published, Put, Standing, TALLIES_KEPT, Tally, Tried,
-    TriedPlace, WAITING_COUNTED_MAX, app_of_source, app_source, is_endpoint_lane, is_endpoint_name,
+    APP_SOURCE, About, Addressed, App, CHANGES_PER_PART, Changes, DELETED_KEPT, Deliveries,
+    Endpoint, Entry, EventType, FAN_OUT_STEP, FannedOut, LaterDelivery, Message, MessageFilter,
+    NewMessage, OLD_SECRETS_MAX, Posted, PostedFilter, Published, Put, Standing, TALLIES_KEPT,
+    Tally, Tried, TriedPlace, WAITING_COUNTED_MAX, app_of_source, app_source, is_endpoint_lane,
+    is_endpoint_name,
 };
 pub use own::{OWN_ATTEMPTS_MAX, OWN_LANE, OWN_SOURCE, OwnClaim, OwnClaimed};
 pub use poll::{

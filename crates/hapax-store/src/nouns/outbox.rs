@@ -11,6 +11,7 @@ use hapax_ledger::effect::EffectState;
 use hapax_ledger::id::{AppId, EffectId, EndpointId, EventId};
 use hapax_ledger::outcome::{Evidence, Outcome, classify};
 use hapax_ledger::time::{Span, Time};
+use hapax_ledger::verdict::Kept;
 
 use super::arrival::{Arrival, Receipt};
 use super::audit::Before;
@@ -87,6 +88,8 @@ pub struct Endpoint {
     pub standing: Standing,
     /// Since when nothing but failures has come back; `None`: something else has.
     pub failing_since: Option<Time>,
+    /// Its owner was told that it is disabled from then on, if it goes on failing; `None`: nobody was told.
+    pub disabled_from: Option<Time>,
     /// When it was made.
     pub created_at: Time,
     /// When it was last changed by a person or their program.
@@ -257,6 +260,8 @@ pub struct About {
     pub sequence_key: Option<String>,
     /// Its number among those of its key: rises by one, without a gap, in the order in which they were accepted.
     pub sequence: Option<u64>,
+    /// The only endpoint that it is for: an example. No other has missed it, and nobody else is given it who asks.
+    pub only_to: Option<EndpointId>,
 }
 
 impl About {
@@ -310,6 +315,8 @@ pub struct MessageFilter {
     pub since: Option<Time>,
     /// Accepted before.
     pub until: Option<Time>,
+    /// That this endpoint may have: all but those that are only for another.
+    pub may_have: Option<EndpointId>,
 }
 
 impl MessageFilter {
@@ -332,7 +339,10 @@ impl MessageFilter {
         let names = |all: &[String], wanted: &Option<String>| {
             wanted.as_ref().is_none_or(|wanted| all.contains(wanted))
         };
-        names(&about.channels, &self.channel) && names(&about.tags, &self.tag)
+        let others = |only: EndpointId| self.may_have.is_some_and(|endpoint| endpoint != only);
+        names(&about.channels, &self.channel)
+            && names(&about.tags, &self.tag)
+            && !about.only_to.is_some_and(others)
     }
 }
 
@@ -385,6 +395,15 @@ pub struct Posted {
     pub effect: Effect,
     /// Of this message; `None` once that is reaped.
     pub message: Option<Message>,
+}
+
+/// A message as far as one endpoint is concerned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Addressed {
+    /// Could it be sent?
+    pub payload: Kept,
+    /// Its delivery to the endpoint, if it ever went there.
+    pub delivery: Option<Effect>,
 }
 
 /// One attempt at a delivery.

@@ -102,4 +102,6 @@ pub struct Mark {
     pub standing: Standing,
     /// Since when it only fails.
     pub failing_since: Option<Time>,
+    /// From when on it is disabled, as its owner is told.
+    pub disabled_from: Option<Time>,
 }

@@ -249,7 +249,7 @@ async fn rehearse(
     }
     Ok(Commanded::Done(Done {
         run: None,
-        answer: deeds::answer(None, None, &deeds.verdict),
+        answer: deeds::answer(command, None, None, &deeds.verdict),
         verdict: deeds.verdict,
         promoted: None,
         opened: Vec::new(),

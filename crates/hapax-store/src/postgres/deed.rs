@@ -155,7 +155,7 @@ pub(super) async fn carry_out(
     };
     Ok(Done {
         run,
-        answer: deeds::answer(run, promoted, &verdict),
+        answer: deeds::answer(command, run, promoted, &verdict),
         verdict,
         promoted,
         opened: lanes.into_iter().collect(),

@@ -250,7 +250,8 @@ pub(super) async fn parcels(
     let rows = pool
         .read(
             "SELECT k.number, v.source, v.type, v.key, v.at, p.content_type, p.body, m.event IS NOT NULL, v.provider_event_id,
-                 m.channels, m.tags, m.deliver_at, m.api_version, m.ordering_key, m.sequence_key, m.sequence, v.object_id
+                 m.channels, m.tags, m.deliver_at, m.api_version, m.ordering_key, m.sequence_key, m.sequence, m.only_to,
+                 v.object_id
              FROM unnest($1::int2[], $2::uuid[]) WITH ORDINALITY AS k (shard, id, number)
              JOIN hapax.event v ON v.shard = k.shard AND v.id = k.id
              JOIN hapax.payload p ON p.shard = k.shard AND p.event = k.id
@@ -274,7 +275,7 @@ fn to_parcel(row: &Row) -> Parcel {
         source: received(row.get(1)).into(),
         event_type: text(2),
         key: received(row.get(3)),
-        object_id: text(16),
+        object_id: text(17),
         received_at: Time::from_micros(row.get(4)),
         content_type: text(5),
         body: Bytes::from(row.get::<_, Vec<u8>>(6)),

@@ -28,7 +28,7 @@ macro_rules! endpoint_columns {
     ($rest:literal) => {
         concat!(
             "SELECT id, app, uid, url, description, event_types, channels, throttle_rate, metadata, sealed, extra,
-                 standing, failing_since, created_at, updated_at, deleted_at, revision
+                 standing, failing_since, disabled_from, created_at, updated_at, deleted_at, revision
              FROM hapax.endpoint ",
             $rest
         )
@@ -103,10 +103,11 @@ pub(super) fn to_endpoint(row: &Row) -> Endpoint {
         // What cannot be read is sent nothing.
         standing: Standing::from_code(row.get::<_, i16>(11) as u8).unwrap_or(Standing::Disabled),
         failing_since: maybe_time(row, 12),
-        created_at: time(row, 13),
-        updated_at: time(row, 14),
-        deleted_at: maybe_time(row, 15),
-        revision: revision(row, 16),
+        disabled_from: maybe_time(row, 13),
+        created_at: time(row, 14),
+        updated_at: time(row, 15),
+        deleted_at: maybe_time(row, 16),
+        revision: revision(row, 17),
     }
 }
 
@@ -177,8 +178,8 @@ async fn write_endpoint(taken: &Taken, endpoint: &Endpoint) -> Result<(), StoreE
     taken
         .query(
             "INSERT INTO hapax.endpoint (id, app, uid, url, description, event_types, channels, throttle_rate, metadata,
-                 sealed, extra, standing, failing_since, created_at, updated_at, deleted_at, revision)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
+                 sealed, extra, standing, failing_since, disabled_from, created_at, updated_at, deleted_at, revision)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)",
             &[
                 (&id, Type::UUID),
                 (&Uuid(endpoint.app.bytes()), Type::UUID),
@@ -193,6 +194,7 @@ async fn write_endpoint(taken: &Taken, endpoint: &Endpoint) -> Result<(), StoreE
                 (&sendable(&endpoint.extra), Type::TEXT),
                 (&i16::from(endpoint.standing.code()), Type::INT2),
                 (&endpoint.failing_since.map(Time::micros), Type::INT8),
+                (&endpoint.disabled_from.map(Time::micros), Type::INT8),
                 (&endpoint.created_at.micros(), Type::INT8),
                 (&endpoint.updated_at.micros(), Type::INT8),
                 (&endpoint.deleted_at.map(Time::micros), Type::INT8),

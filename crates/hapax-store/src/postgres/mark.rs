@@ -13,7 +13,7 @@ use crate::error::StoreError;
 use crate::nouns::{Endpoint, Mark, Put, Standing, Tiding};
 use crate::outbox;
 
-/// Marks endpoints. Only a new standing is written down, and told.
+/// Marks endpoints. Only a new standing is written down.
 pub(super) async fn endpoints(
     pool: &Pool,
     marks: &[Mark],
@@ -38,6 +38,7 @@ pub(super) async fn endpoints(
         let marked = Endpoint {
             standing: mark.standing,
             failing_since: mark.failing_since,
+            disabled_from: mark.disabled_from,
             ..endpoint.clone()
         };
         if marked != endpoint {
@@ -46,8 +47,8 @@ pub(super) async fn endpoints(
         }
         if marked.standing != endpoint.standing {
             head = write_down(&taken, head, mark, now).await?;
-            tidings.push(Tiding::of_mark(&marked, now));
         }
+        tidings.extend(Tiding::of_mark(&endpoint, &marked, now));
         puts.push(Put::Done { revision });
     }
     if revision == before {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use hapax_ledger::id::{AppId, EventId};
+use hapax_ledger::id::{AppId, EndpointId, EventId};
 use hapax_ledger::time::Time;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
@@ -12,11 +12,12 @@ use super::wire::{Uuid, received, sendable};
 use crate::nouns::About;
 use crate::posting_code::{from_texts, to_texts};
 
-/// What was said about a message, from the seven columns of `message` that begin there; and what its event calls it.
+/// What was said about a message, from the eight columns of `message` that begin there; and what its event calls it.
 pub(super) fn to_about(row: &Row, from: usize, event_id: Option<String>) -> About {
     let text = |column: usize| row.get::<_, Option<String>>(from + column).map(received);
     let list = |column: usize| text(column).as_deref().map(to_texts).unwrap_or_default();
     let number = |column: usize| row.get::<_, Option<i64>>(from + column);
+    let only_to: Option<Uuid> = row.get(from + 7);
     About {
         event_id,
         channels: list(0),
@@ -26,6 +27,7 @@ pub(super) fn to_about(row: &Row, from: usize, event_id: Option<String>) -> Abou
         ordering_key: text(4),
         sequence_key: text(5),
         sequence: number(6).map(|number| number as u64),
+        only_to: only_to.map(|id| EndpointId::from_bytes(id.0)),
     }
 }
 
@@ -42,6 +44,7 @@ pub(super) struct MessageColumns<'a> {
     ordering_key: Vec<Option<Cow<'a, str>>>,
     sequence_key: Vec<Option<Cow<'a, str>>>,
     sequence: Vec<Option<i64>>,
+    only_to: Vec<Option<Uuid>>,
 }
 
 impl<'a> MessageColumns<'a> {
@@ -67,10 +70,12 @@ impl<'a> MessageColumns<'a> {
         self.ordering_key.push(text(&about.ordering_key));
         self.sequence_key.push(text(&about.sequence_key));
         self.sequence.push(sequence);
+        let only_to = about.only_to.map(|id| Uuid(id.bytes()));
+        self.only_to.push(only_to);
     }
 
     /// The parameters, in the order of the table's columns.
-    pub(super) fn params(&self) -> [Param<'_>; 10] {
+    pub(super) fn params(&self) -> [Param<'_>; 11] {
         [
             (&self.shard, Type::INT2_ARRAY),
             (&self.event, Type::UUID_ARRAY),
@@ -82,15 +87,16 @@ impl<'a> MessageColumns<'a> {
             (&self.ordering_key, Type::TEXT_ARRAY),
             (&self.sequence_key, Type::TEXT_ARRAY),
             (&self.sequence, Type::INT8_ARRAY),
+            (&self.only_to, Type::UUID_ARRAY),
         ]
     }
 
     /// `None` if there are none.
     pub(super) fn statement(&self) -> Option<Statement<'_>> {
         let sql = "INSERT INTO hapax.message (shard, event, app, channels, tags, deliver_at, api_version, ordering_key,
-                 sequence_key, sequence)
+                 sequence_key, sequence, only_to)
              SELECT * FROM unnest($1::int2[], $2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::int8[], $7::text[],
-                 $8::text[], $9::text[], $10::int8[])";
+                 $8::text[], $9::text[], $10::int8[], $11::uuid[])";
         (!self.event.is_empty()).then(|| (sql, self.params().into()))
     }
 }

@@ -31,6 +31,7 @@
 //! Everything else is *nothing written* only if that is certain, and *unknown* if it is not.
 
 mod accept;
+mod addressed;
 mod advance;
 mod app;
 mod attempt;

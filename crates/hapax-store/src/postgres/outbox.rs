@@ -4,11 +4,12 @@ use async_trait::async_trait;
 use hapax_ledger::id::{AppId, EffectId, EndpointId, EventId};
 use hapax_ledger::time::Time;
 
-use super::{PostgresStore, app, fan_out, mark, post, tally};
+use super::{PostgresStore, addressed, app, fan_out, mark, post, tally};
 use crate::error::StoreError;
 use crate::nouns::{
-    Authority, Changes, Deliveries, Entry, FannedOut, Listed, Mark, Message, MessageFilter,
-    NewMessage, Page, Posted, PostedFilter, Published, Put, Tally, Tried, TriedPlace,
+    Addressed, Authority, Changes, Deliveries, Entry, FannedOut, Listed, Mark, Message,
+    MessageFilter, NewMessage, Page, Posted, PostedFilter, Published, Put, Tally, Tried,
+    TriedPlace,
 };
 use crate::outbox::Outbox;
 use crate::posting;
@@ -60,6 +61,14 @@ impl Outbox for PostgresStore {
         post::messages(&self.readers, &filter, page).await
     }
 
+    async fn addressed(
+        &self,
+        id: EventId,
+        endpoint: EndpointId,
+    ) -> Result<Option<Addressed>, StoreError> {
+        addressed::addressed(&self.readers, id, endpoint).await
+    }
+
     async fn deliveries(
         &self,
         which: Deliveries,
@@ -88,7 +97,12 @@ impl Outbox for PostgresStore {
     }
 
     async fn usage(&self, app: AppId, since: Time, until: Time) -> Result<u64, StoreError> {
-        tally::usage(&self.readers, app, since, until).await
+        let endpoints = tally::endpoints(&self.readers, app).await?;
+        let mut sum = 0;
+        for some in endpoints.chunks(tally::ENDPOINTS_PER_STEP) {
+            sum += tally::attempts(&self.readers, some, since, until).await?;
+        }
+        Ok(sum)
     }
 
     async fn waiting(&self, endpoint: EndpointId) -> Result<(u64, u64), StoreError> {

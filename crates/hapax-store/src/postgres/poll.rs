@@ -18,7 +18,7 @@ use crate::polling::{self, Given, Polls, Stream};
 /// Rows that are read at once.
 const ROWS_AT_ONCE: i64 = 256;
 /// The column behind those of a message.
-const TURN: usize = 29;
+const TURN: usize = 30;
 
 #[async_trait]
 impl Polls for PostgresStore {

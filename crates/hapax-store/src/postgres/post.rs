@@ -29,7 +29,8 @@ const ROWS_AT_ONCE: i64 = 256;
 macro_rules! message_columns {
     ($rest:literal) => {
         event_columns!(
-            ", m.channels, m.tags, m.deliver_at, m.api_version, m.ordering_key, m.sequence_key, m.sequence ",
+            ", m.channels, m.tags, m.deliver_at, m.api_version, m.ordering_key, m.sequence_key, m.sequence,
+               m.only_to ",
             $rest
         )
     };

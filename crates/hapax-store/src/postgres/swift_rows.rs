@@ -205,9 +205,9 @@ const STORE_MESSAGES: &str = store!(
     "(SELECT c.revision FROM hapax.catalogue c WHERE c.one = 1)",
     " message AS (
          INSERT INTO hapax.message (shard, event, app, channels, tags, deliver_at, api_version, ordering_key, sequence_key,
-             sequence)
+             sequence, only_to)
          SELECT m.* FROM unnest($66::int2[], $67::uuid[], $68::uuid[], $69::text[], $70::text[], $71::int8[], $72::text[],
-             $73::text[], $74::text[], $75::int8[]) AS m (shard, event)
+             $73::text[], $74::text[], $75::int8[], $76::uuid[]) AS m (shard, event)
          WHERE m.event IN (SELECT event FROM fresh)
      ),"
 );

@@ -17,6 +17,9 @@ use crate::nouns::{TALLIES_KEPT, Tally, is_endpoint_lane, lane_shard};
 /// So many rows are deleted in one step of the reaper.
 const ROWS_PER_STEP: i64 = 500;
 
+/// So many endpoints are summed up by one statement: none takes long, however many endpoints an application has.
+pub(super) const ENDPOINTS_PER_STEP: usize = 100;
+
 /// The tallies of a group, in the order in which they are locked.
 #[derive(Default)]
 pub(super) struct TallyColumns {
@@ -106,32 +109,37 @@ pub(super) async fn read(
     Ok(tallies.collect())
 }
 
-/// Attempts to all endpoints of an application within these times.
-pub(super) async fn usage(
-    pool: &Pool,
-    app: AppId,
-    since: Time,
-    until: Time,
-) -> Result<u64, StoreError> {
-    let endpoints = pool
+/// All endpoints of an application, also those that were deleted and are still kept.
+pub(super) async fn endpoints(pool: &Pool, app: AppId) -> Result<Vec<EndpointId>, StoreError> {
+    let rows = pool
         .read(
             "SELECT id FROM hapax.endpoint WHERE app = $1",
             &[(&Uuid(app.bytes()), Type::UUID)],
         )
         .await?;
-    let lanes = endpoints.iter().map(|row| row.get::<_, Uuid>(0));
-    let lanes: Vec<String> = lanes
-        .map(|id| EndpointId::from_bytes(id.0).to_string())
-        .collect();
+    let ids = rows.iter().map(|row| row.get::<_, Uuid>(0));
+    Ok(ids.map(|id| EndpointId::from_bytes(id.0)).collect())
+}
+
+/// Attempts to these endpoints within these times. Each endpoint's hours are read along the key, whatever else there is.
+pub(super) async fn attempts(
+    pool: &Pool,
+    endpoints: &[EndpointId],
+    since: Time,
+    until: Time,
+) -> Result<u64, StoreError> {
+    let lanes: Vec<String> = endpoints.iter().map(EndpointId::to_string).collect();
     let shards: Vec<i16> = lanes
         .iter()
         .map(|lane| lane_shard(lane, SHARDS) as i16)
         .collect();
     let rows = pool
         .walk(
-            "SELECT coalesce(sum(t.done + t.failed), 0)::int8
-             FROM unnest($1::int2[], $2::text[]) AS k (shard, lane)
-             JOIN hapax.tally t ON t.shard = k.shard AND t.lane = k.lane COLLATE \"C\" AND t.hour >= $3 AND t.hour < $4",
+            "SELECT coalesce(sum(t.attempts), 0)::int8 FROM unnest($1::int2[], $2::text[]) AS k (shard, lane)
+             CROSS JOIN LATERAL (
+                 SELECT sum(done + failed) AS attempts FROM hapax.tally
+                 WHERE shard = k.shard AND lane = k.lane COLLATE \"C\" AND hour >= $3 AND hour < $4
+             ) t",
             &[
                 (&shards, Type::INT2_ARRAY),
                 (&lanes, Type::TEXT_ARRAY),

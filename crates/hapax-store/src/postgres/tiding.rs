@@ -30,16 +30,6 @@ impl Tidings for PostgresStore {
         Ok(rows.iter().map(to_untold).collect())
     }
 
-    async fn tell(&self, tidings: Vec<Tiding>) -> Result<(), StoreError> {
-        let columns = TidingColumns::of(&tidings);
-        let Some((sql, params)) = columns.statement() else {
-            return Ok(());
-        };
-        let taken = self.deciders.take().await?;
-        taken.query_and_commit(sql, &params).await?;
-        Ok(())
-    }
-
     async fn told(&self, numbers: Vec<i64>) -> Result<(), StoreError> {
         let taken = self.deciders.take().await?;
         taken

@@ -43,7 +43,7 @@ pub(super) fn command(tx: &mut Tx<'_>, command: &Command) -> Result<Commanded, S
     if command.dry_run {
         return Ok(Commanded::Done(Done {
             run: None,
-            answer: deeds::answer(None, None, &deeds.verdict),
+            answer: deeds::answer(command, None, None, &deeds.verdict),
             verdict: deeds.verdict,
             promoted: None,
             opened: Vec::new(),
@@ -189,7 +189,7 @@ fn finish(
         (None, Some(facts)) => facts.verdict(command.decision.action(), &command.classes),
         (Some(_), _) | (None, None) => deeds.verdict,
     };
-    let answer = deeds::answer(run, promoted, &verdict);
+    let answer = deeds::answer(command, run, promoted, &verdict);
     let entry = audit::Entry {
         action: command.decision.word(),
         subject: command.subject(),

@@ -26,7 +26,7 @@ macro_rules! endpoint_columns {
     ($rest:literal) => {
         concat!(
             "SELECT id, app, uid, url, description, event_types, channels, throttle_rate, metadata, sealed, extra,
-                 standing, failing_since, created_at, updated_at, deleted_at, revision
+                 standing, failing_since, disabled_from, created_at, updated_at, deleted_at, revision
              FROM endpoint ",
             $rest
         )
@@ -91,10 +91,11 @@ pub(super) fn to_endpoint(row: &Row<'_>) -> rusqlite::Result<Endpoint> {
         // What cannot be read is sent nothing.
         standing: Standing::from_code(row.get(11)?).unwrap_or(Standing::Disabled),
         failing_since: maybe_time(row, 12)?,
-        created_at: time(row, 13)?,
-        updated_at: time(row, 14)?,
-        deleted_at: maybe_time(row, 15)?,
-        revision: revision(row, 16)?,
+        disabled_from: maybe_time(row, 13)?,
+        created_at: time(row, 14)?,
+        updated_at: time(row, 15)?,
+        deleted_at: maybe_time(row, 16)?,
+        revision: revision(row, 17)?,
     })
 }
 
@@ -150,8 +151,8 @@ fn write_endpoint(db: &Connection, endpoint: &Endpoint) -> rusqlite::Result<()> 
     db.execute("DELETE FROM endpoint WHERE id = ?1", [endpoint.id.bytes()])?;
     db.execute(
         "INSERT INTO endpoint (id, app, uid, url, description, event_types, channels, throttle_rate, metadata, sealed,
-             extra, standing, failing_since, created_at, updated_at, deleted_at, revision)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+             extra, standing, failing_since, disabled_from, created_at, updated_at, deleted_at, revision)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
         params![
             endpoint.id.bytes(),
             endpoint.app.bytes(),
@@ -166,6 +167,7 @@ fn write_endpoint(db: &Connection, endpoint: &Endpoint) -> rusqlite::Result<()> 
             endpoint.extra,
             endpoint.standing.code(),
             endpoint.failing_since.map(Time::micros),
+            endpoint.disabled_from.map(Time::micros),
             endpoint.created_at.micros(),
             endpoint.updated_at.micros(),
             endpoint.deleted_at.map(Time::micros),

@@ -18,6 +18,7 @@ pub(super) fn endpoint(db: &Connection, mark: &Mark, now: Time) -> Result<Put, S
         was,
         standing,
         failing_since,
+        disabled_from,
     } = *mark;
     let stands = db
         .prepare_cached(endpoint_columns!(
@@ -34,14 +35,17 @@ pub(super) fn endpoint(db: &Connection, mark: &Mark, now: Time) -> Result<Put, S
     let marked = Endpoint {
         standing,
         failing_since,
+        disabled_from,
         ..endpoint.clone()
     };
     if marked != endpoint {
         let revision = next_revision(db)?;
         write(db, &boxed(marked.clone()).at_revision(revision))?;
     }
+    if let Some(told) = Tiding::of_mark(&endpoint, &marked, now) {
+        tiding::write(db, &told)?;
+    }
     if standing != endpoint.standing {
-        tiding::write(db, &Tiding::of_mark(&marked, now))?;
         let record = Record {
             action: outbox::MARKED,
             subject: id.to_string(),

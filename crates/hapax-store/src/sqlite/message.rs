@@ -1,6 +1,6 @@
 //! What a publisher said about a message, as rows.
 
-use hapax_ledger::id::{AppId, EventId};
+use hapax_ledger::id::{AppId, EndpointId, EventId};
 use hapax_ledger::time::Time;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -23,8 +23,8 @@ pub(super) fn keep_about(
     };
     let list = |texts: &[String]| (!texts.is_empty()).then(|| from_texts(texts));
     db.prepare_cached(
-        "INSERT INTO message (app, seq, channels, tags, deliver_at, api_version, ordering_key, sequence_key, sequence)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        "INSERT INTO message (app, seq, channels, tags, deliver_at, api_version, ordering_key, sequence_key, sequence, only_to)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
     )
     .and_then(|mut insert| {
         insert.execute(params![
@@ -37,6 +37,7 @@ pub(super) fn keep_about(
             about.ordering_key,
             about.sequence_key,
             sequence,
+            about.only_to.map(EndpointId::bytes),
         ])
     })
     .map_err(sql_error)?;
@@ -55,7 +56,7 @@ pub(super) fn about(
     };
     let about = db
         .prepare_cached(
-            "SELECT channels, tags, deliver_at, api_version, ordering_key, sequence_key, sequence
+            "SELECT channels, tags, deliver_at, api_version, ordering_key, sequence_key, sequence, only_to
              FROM message WHERE app = ?1 AND seq = ?2",
         )
         .and_then(|mut read| {
@@ -76,6 +77,7 @@ fn to_about(row: &Row<'_>) -> rusqlite::Result<About> {
     };
     let deliver_at: Option<i64> = row.get(2)?;
     let sequence: Option<i64> = row.get(6)?;
+    let only_to: Option<[u8; 16]> = row.get(7)?;
     Ok(About {
         event_id: None,
         channels: list(0)?,
@@ -85,6 +87,7 @@ fn to_about(row: &Row<'_>) -> rusqlite::Result<About> {
         ordering_key: row.get(4)?,
         sequence_key: row.get(5)?,
         sequence: sequence.map(|number| number as u64),
+        only_to: only_to.map(EndpointId::from_bytes),
     })
 }
 

@@ -25,6 +25,7 @@
 //! **Invariant**: a row is committed and synced before anybody hears of it; the index hears of it after that.
 
 mod accept;
+mod addressed;
 mod advance;
 mod app;
 mod attempt;

@@ -6,11 +6,12 @@ use hapax_ledger::time::Time;
 
 use super::queue::Whose;
 use super::writer::Space;
-use super::{SqliteStore, app, fan_out, mark, message, post, publish, tally};
+use super::{SqliteStore, addressed, app, fan_out, mark, message, post, publish, tally};
 use crate::error::StoreError;
 use crate::nouns::{
-    Authority, Changes, Deliveries, Entry, FannedOut, Listed, Mark, Message, MessageFilter,
-    NewMessage, Page, Posted, PostedFilter, Published, Put, Tally, Tried, TriedPlace,
+    Addressed, Authority, Changes, Deliveries, Entry, FannedOut, Listed, Mark, Message,
+    MessageFilter, NewMessage, Page, Posted, PostedFilter, Published, Put, Tally, Tried,
+    TriedPlace,
 };
 use crate::outbox::Outbox;
 use crate::posting;
@@ -87,6 +88,16 @@ impl Outbox for SqliteStore {
         let index = self.index.clone();
         self.readers
             .run(move |db| post::messages(db, &index, &filter, page))
+            .await
+    }
+
+    async fn addressed(
+        &self,
+        id: EventId,
+        endpoint: EndpointId,
+    ) -> Result<Option<Addressed>, StoreError> {
+        self.readers
+            .run(move |db| addressed::addressed(db, id, endpoint))
             .await
     }
 

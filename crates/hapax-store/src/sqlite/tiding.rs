@@ -18,14 +18,6 @@ impl Tidings for SqliteStore {
         self.readers.run(move |db| untold(db, after)).await
     }
 
-    async fn tell(&self, tidings: Vec<Tiding>) -> Result<(), StoreError> {
-        self.writer
-            .write(Whose::Ours, Space::Frees, 0, move |tx| {
-                tidings.iter().try_for_each(|tiding| write(tx.db, tiding))
-            })
-            .await
-    }
-
     async fn told(&self, numbers: Vec<i64>) -> Result<(), StoreError> {
         self.writer
             .write(Whose::Ours, Space::Frees, 0, move |tx| {

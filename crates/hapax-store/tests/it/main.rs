@@ -2,6 +2,7 @@
 
 mod atomic;
 mod database;
+mod history;
 mod model;
 mod postgres;
 mod postgres_effects;

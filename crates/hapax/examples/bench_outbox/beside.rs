@@ -38,7 +38,7 @@ pub(crate) async fn run(order: &Order) -> anyhow::Result<()> {
     }
     let bad = match order.row {
         Row::Beside => Some(bad_app(&outbox).await?),
-        Row::Alone | Row::DeliveredRate => None,
+        Row::Alone | Row::DeliveredRate | Row::Figures => None,
     };
     let tally = Arc::new(Tally::default());
     let pacing = Pacing {

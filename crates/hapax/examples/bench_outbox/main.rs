@@ -2,11 +2,12 @@
 //!
 //! Reads an [`Order`] as JSON from stdin, carries it out, and prints one line of JSON per round, as `xtask load` does.
 //! - `setup`: store, registry and dispatcher, the real ones. `rate`: how many a second. `beside`: how long one takes beside endpoints
-//!   that are bad; `bad`: what those do.
+//!   that are bad; `bad`: what those do. `figures`: what statistics cost beside so many attempts.
 //! - `round`, `sink`: as in `bench_dispatch`.
 
 mod bad;
 mod beside;
+mod figures;
 mod rate;
 #[path = "../bench_dispatch/round.rs"]
 mod round;
@@ -31,6 +32,8 @@ struct Order {
     /// A receiver in another process, for the rate.
     sink: SocketAddr,
     body_bytes: usize,
+    /// Attempts that are there before, for the figures.
+    fill: u64,
     /// Messages that are published and not delivered, at most.
     outstanding: usize,
     warmup_ms: u64,
@@ -47,6 +50,8 @@ enum Row {
     Alone,
     /// The same, beside some that are not.
     Beside,
+    /// Statistics of an endpoint, and of an application, by turns.
+    Figures,
 }
 
 #[tokio::main]
@@ -56,5 +61,6 @@ async fn main() -> anyhow::Result<()> {
     match order.row {
         Row::DeliveredRate => rate::run(&order).await,
         Row::Alone | Row::Beside => beside::run(&order).await,
+        Row::Figures => figures::run(&order).await,
     }
 }

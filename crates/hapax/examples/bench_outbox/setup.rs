@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hapax::config::{System, parse};
+use hapax::config::{StoreTarget, System, parse};
 use hapax::dispatch::gate::Rules;
 use hapax::dispatch::{Dispatcher, Parts, Sender, Settings as SenderSettings, Targets};
 use hapax::http::serve::open;
@@ -18,6 +18,7 @@ use hapax::outbox::{Draft, FanOut, Publisher, Registry, Settings};
 use hapax::{clock, entropy};
 use hapax_ledger::id::{AppId, EndpointId, EventId};
 use hapax_ledger::time::Span;
+use hapax_store::Store;
 use hapax_store::nouns::{About, App, Authority, Endpoint, Entry, Put, Standing};
 use hapax_store::vault::Vault;
 use tokio::sync::watch;
@@ -37,12 +38,7 @@ pub(crate) struct Outbox {
 impl Outbox {
     /// Over this store, from now on delivering. Endpoints may be on this machine.
     pub(crate) async fn open(store: &str) -> anyhow::Result<Outbox> {
-        let text = format!("store = \"{store}\"\n");
-        let parsed = parse(&text, "bench.toml", &System::beside("bench.toml".as_ref()));
-        let config = parsed
-            .map_err(|problems| anyhow::anyhow!("{problems}"))?
-            .config;
-        let store = open(&config.store).await?;
+        let store = open(&target(store)?).await?;
         let vault = Arc::new(Vault::new(&[[7; 32]])?);
         let settings = Settings {
             rules: Arc::new(Rules::new(vec!["127.0.0.0/8".parse()?], Vec::new())),
@@ -74,6 +70,11 @@ impl Outbox {
             stop,
             running,
         })
+    }
+
+    /// The ledger itself.
+    pub(crate) fn store(&self) -> Arc<dyn Store> {
+        self.publisher.store.clone()
     }
 
     async fn put(&self, entry: Entry) -> anyhow::Result<()> {
@@ -138,6 +139,7 @@ impl Outbox {
             extra: extra::write(&extra),
             standing: Standing::Enabled,
             failing_since: None,
+            disabled_from: None,
             created_at: now,
             updated_at: now,
             deleted_at: None,
@@ -173,6 +175,14 @@ impl Outbox {
         self.publisher.store.close().await;
         Ok(())
     }
+}
+
+/// A store as the config has it.
+pub(crate) fn target(store: &str) -> anyhow::Result<StoreTarget> {
+    let text = format!("store = \"{store}\"\n");
+    let parsed = parse(&text, "bench.toml", &System::beside("bench.toml".as_ref()));
+    let parsed = parsed.map_err(|problems| anyhow::anyhow!("{problems}"))?;
+    Ok(parsed.config.store)
 }
 
 /// A payload of this length.

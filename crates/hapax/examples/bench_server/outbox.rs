@@ -4,9 +4,9 @@ use async_trait::async_trait;
 use hapax_ledger::id::{AppId, EffectId, EndpointId, EventId};
 use hapax_ledger::time::Time;
 use hapax_store::nouns::{
-    Authority, Changes, Consumed, Deliveries, Entry, FannedOut, Listed, Mark, Message,
+    Addressed, Authority, Changes, Consumed, Deliveries, Entry, FannedOut, Listed, Mark, Message,
     MessageFilter, NewMessage, Page, PollAsk, PollPlace, Polled, Posted, PostedFilter, Published,
-    Put, Sought, Tally, Tiding, Tried, TriedPlace, Untold,
+    Put, Sought, Tally, Tried, TriedPlace, Untold,
 };
 use hapax_store::{Outbox, Polls, StoreError, Tidings};
 
@@ -48,6 +48,9 @@ impl Outbox for NoStore {
     }
     async fn messages(&self, _: MessageFilter, _: Page) -> Result<Listed<Message>, StoreError> {
         Ok(nothing())
+    }
+    async fn addressed(&self, _: EventId, _: EndpointId) -> Result<Option<Addressed>, StoreError> {
+        Ok(None)
     }
     async fn deliveries(
         &self,
@@ -110,9 +113,6 @@ impl Polls for NoStore {
 impl Tidings for NoStore {
     async fn untold(&self, _: i64) -> Result<Vec<Untold>, StoreError> {
         Ok(Vec::new())
-    }
-    async fn tell(&self, _: Vec<Tiding>) -> Result<(), StoreError> {
-        Ok(())
     }
     async fn told(&self, _: Vec<i64>) -> Result<(), StoreError> {
         Ok(())

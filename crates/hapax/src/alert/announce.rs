@@ -133,7 +133,10 @@ impl Announcer {
     }
 
     /// Stores one, if anybody wants to hear it. The same thing is stored once, however often it is told.
-    async fn tell(&self, tiding: &Tiding, now: Time) -> Result<Round, StoreError> {
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn tell(&self, tiding: &Tiding, now: Time) -> Result<Round, StoreError> {
         let Some(operational) = self.operational(tiding).await? else {
             tracing::warn!(endpoint = %tiding.endpoint, news = ?tiding.news,
                 "an operational event is not told: neither its endpoint nor its message is there any more");

@@ -7,9 +7,7 @@ use hapax_ledger::id::{EndpointId, EventId, RunId};
 use hapax_ledger::outcome::Outcome;
 use hapax_ledger::verdict::Kept;
 use hapax_store::StoreError;
-use hapax_store::nouns::{
-    Authority, Classes, Command, Commanded, Decision, Effect, EventFacts, NewEffect,
-};
+use hapax_store::nouns::{Authority, Classes, Command, Commanded, Decision, Effect, NewEffect};
 
 use super::ids;
 use super::operator::Operator;
@@ -67,18 +65,20 @@ impl Operator {
         again: Again,
         by: Authority,
     ) -> Result<Sent, StoreError> {
-        let Some(facts) = self.store().facts(delivery.event).await? else {
+        let (event, endpoint) = (delivery.event, delivery.endpoint);
+        let Some(addressed) = self.store().addressed(event, endpoint).await? else {
             return Ok(Sent::NoEvent);
         };
-        if facts.payload == Kept::Reaped {
+        if addressed.payload == Kept::Reaped {
             return Ok(Sent::NoBytes);
         }
-        let name = delivery.endpoint.to_string();
-        let Some((decision, only)) = decide(&facts, &name, delivery.planned, again) else {
+        let known = addressed.delivery.as_ref();
+        let name = endpoint.to_string();
+        let Some((decision, only)) = decide(known, &name, delivery.planned, again) else {
             return Ok(Sent::Nothing);
         };
         let command = Command {
-            event: delivery.event,
+            event,
             decision,
             only,
             run: RunId(ids::fresh(by.at)),
@@ -92,13 +92,11 @@ impl Operator {
 }
 
 fn decide(
-    facts: &EventFacts,
+    known: Option<&Effect>,
     name: &str,
     planned: Option<NewEffect>,
     again: Again,
 ) -> Option<(Decision, Option<Vec<String>>)> {
-    let mut effects = facts.effects.iter().map(|facts| &facts.effect);
-    let known = effects.find(|effect| *effect.name == *name);
     let only = Some(vec![name.to_owned()]);
     match (known, again) {
         (None, Again::If { .. }) => None,

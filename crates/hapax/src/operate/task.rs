@@ -140,7 +140,11 @@ impl Task {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// The next messages that it is about.
+    fn endpoint_id(&self) -> Option<EndpointId> {
+        self.endpoint.as_deref()?.parse().ok()
+    }
+
+    /// The next messages that it is about: with an endpoint, none that are only for another.
     pub(super) async fn page(
         &self,
         store: &dyn Store,
@@ -157,6 +161,7 @@ impl Task {
             tag: self.tag.clone(),
             since: replay.filter.since,
             until: replay.filter.until,
+            may_have: self.endpoint_id(),
         };
         store.messages(filter, page).await
     }
@@ -211,8 +216,7 @@ impl Task {
 
     /// The delivery that it is about.
     fn delivery(&self, registry: &Registry, message: &Message) -> Aim {
-        let id = self.endpoint.as_deref();
-        let Some(id) = id.and_then(|id| id.parse::<EndpointId>().ok()) else {
+        let Some(id) = self.endpoint_id() else {
             return Aim::Gone;
         };
         let catalog = registry.catalog();

@@ -51,15 +51,6 @@ impl Default for Patience {
     }
 }
 
-/// What a node remembers of an endpoint, beside what is written down.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Remembered {
-    /// When the first failure after a success was, if that is not written down yet.
-    pub failed_at: Option<Time>,
-    /// When its owner was warned of the failures that are written down.
-    pub warned_at: Option<Time>,
-}
-
 /// What follows from an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -75,23 +66,27 @@ pub enum Verdict {
         failing_since: Option<Time>,
     },
     /// Somebody should know that it will be disabled.
-    Warn,
+    Warn {
+        /// Not before.
+        disabled_from: Time,
+    },
     /// Nothing more is sent to it.
     Disable(Standing),
 }
 
-/// Judges an endpoint by one attempt.
+/// Judges an endpoint by one attempt. `failed_at`: when the first failure after a success was, if that is only remembered, and not
+/// written down yet.
 pub fn judge(
     endpoint: &Endpoint,
     outcome: Outcome,
-    known: Remembered,
+    failed_at: Option<Time>,
     patience: Patience,
     now: Time,
 ) -> Verdict {
     if endpoint.standing != Standing::Enabled || is_ours(outcome) {
         return Verdict::AsBefore;
     }
-    match (classify(outcome), endpoint.failing_since, known.failed_at) {
+    match (classify(outcome), endpoint.failing_since, failed_at) {
         (Evidence::Applied, Some(_), _) => Verdict::Turned {
             failing_since: None,
         },
@@ -105,7 +100,7 @@ pub fn judge(
             ..,
         ) => Verdict::Disable(Standing::Gone),
         (Evidence::Refused { .. } | Evidence::NotApplied | Evidence::Ambiguous, Some(since), _) => {
-            fails_on(since, known.warned_at, patience, now)
+            fails_on(since, endpoint.disabled_from, patience, now)
         }
         (Evidence::Refused { .. } | Evidence::NotApplied | Evidence::Ambiguous, None, None) => {
             Verdict::Failed
@@ -121,13 +116,14 @@ pub fn judge(
     }
 }
 
-fn fails_on(since: Time, warned_at: Option<Time>, patience: Patience, now: Time) -> Verdict {
-    let is_long = now >= since + patience.disabled_after;
-    match warned_at {
-        Some(warned) if is_long && now >= warned + patience.warned_before => {
-            Verdict::Disable(Standing::Failed)
-        }
-        None if now >= since + patience.warned_after => Verdict::Warn,
+/// What was told is kept to, whatever the config says by now; and one that says later is, too.
+fn fails_on(since: Time, told: Option<Time>, patience: Patience, now: Time) -> Verdict {
+    let end = since + patience.disabled_after;
+    match told {
+        Some(told) if now >= end.max(told) => Verdict::Disable(Standing::Failed),
+        None if now >= since + patience.warned_after => Verdict::Warn {
+            disabled_from: end.max(now + patience.warned_before),
+        },
         Some(_) | None => Verdict::AsBefore,
     }
 }

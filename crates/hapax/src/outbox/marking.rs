@@ -10,17 +10,15 @@ use hapax_ledger::id::EndpointId;
 use hapax_ledger::outcome::Outcome;
 use hapax_ledger::time::Time;
 use hapax_store::StoreError;
-use hapax_store::nouns::{Endpoint, Mark, News, Put, Tiding};
+use hapax_store::nouns::{Endpoint, Mark, Put};
 use hapax_store::outbox::MARKS_PER_COMMIT;
 
-use super::health::{self, Remembered, Verdict};
+use super::health::{self, Verdict};
 use super::registry::Registry;
 use crate::clock;
 
 /// How often marks are tried again because endpoints were changed meanwhile.
 const MARKS_MAX: u32 = 8;
-/// Endpoints whose owners were warned that are remembered. Of more, some are warned again, with the same event.
-const WARNED_MAX: usize = 10_000;
 /// Endpoints that have begun to fail that are remembered. Of more, some are said to fail a little later.
 const FAILED_MAX: usize = 100_000;
 
@@ -111,12 +109,9 @@ impl Registry {
         now: Time,
     ) -> Option<(Arc<Endpoint>, Verdict)> {
         let endpoint = self.catalog().endpoint_by_id(id)?.clone();
-        let known = Remembered {
-            failed_at: self.failed().get(&id).copied(),
-            warned_at: self.warned_at(&endpoint),
-        };
+        let failed_at = self.failed().get(&id).copied();
         let patience = self.settings().patience;
-        match health::judge(&endpoint, outcome, known, patience, now) {
+        match health::judge(&endpoint, outcome, failed_at, patience, now) {
             Verdict::AsBefore => None,
             Verdict::Failed => {
                 let mut failed = self.failed();
@@ -138,36 +133,15 @@ impl Registry {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// When the owner was warned of the failures of now.
-    fn warned_at(&self, endpoint: &Endpoint) -> Option<Time> {
-        let warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
-        let (since, at) = warned.get(&endpoint.id).copied()?;
-        (Some(since) == endpoint.failing_since).then_some(at)
-    }
-
     /// Writes it all down; those whose endpoints were changed meanwhile.
     async fn follow(&self, turned: Vec<Turned>) -> Result<Vec<(EndpointId, Noted)>, StoreError> {
-        let (mut marked, mut marks, mut warned) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut marked, mut marks) = (Vec::new(), Vec::new());
         for one in turned {
-            let endpoint = &one.endpoint;
-            let (standing, failing_since) = match one.verdict {
-                Verdict::AsBefore | Verdict::Failed | Verdict::WellAgain => continue,
-                Verdict::Warn => {
-                    warned.push(one);
-                    continue;
-                }
-                Verdict::Turned { failing_since } => (endpoint.standing, failing_since),
-                Verdict::Disable(standing) => (standing, endpoint.failing_since),
-            };
-            marks.push(Mark {
-                endpoint: one.id,
-                was: endpoint.revision,
-                standing,
-                failing_since,
-            });
-            marked.push(one);
+            if let Some(mark) = one.mark() {
+                marks.push(mark);
+                marked.push(one);
+            }
         }
-        self.warn(&warned).await?;
         let Some(now) = marked.iter().map(|one| one.noted.at).max() else {
             return Ok(Vec::new());
         };
@@ -187,45 +161,47 @@ impl Registry {
     fn is_marked(&self, one: &Turned) {
         // What is written down need not be remembered.
         self.failed().remove(&one.id);
-        if let Verdict::Disable(standing) = one.verdict {
-            tracing::warn!(endpoint = %one.id, app = %one.endpoint.app, why = standing.word(),
-                "an endpoint is disabled; its deliveries are skipped");
+        match one.verdict {
+            Verdict::Disable(standing) => {
+                tracing::warn!(endpoint = %one.id, app = %one.endpoint.app, why = standing.word(),
+                    "an endpoint is disabled; its deliveries are skipped");
+            }
+            Verdict::Warn { disabled_from } => {
+                tracing::warn!(endpoint = %one.id, app = %one.endpoint.app, from = clock::text(disabled_from),
+                    "nothing but failures come back from an endpoint; it will be disabled");
+            }
+            Verdict::AsBefore | Verdict::Failed | Verdict::WellAgain | Verdict::Turned { .. } => {}
         }
     }
+}
 
-    /// Has owners warned. One whose warning is not kept is warned by the next attempt.
-    async fn warn(&self, warned: &[Turned]) -> Result<(), StoreError> {
-        let patience = self.settings().patience;
-        let mut tidings = Vec::new();
-        for one in warned {
-            let Some(failing_since) = one.endpoint.failing_since else {
-                continue;
-            };
-            let end = failing_since + patience.disabled_after;
-            let disabled_from = end.max(one.noted.at + patience.warned_before);
-            let news = News::Disabling {
+impl Turned {
+    /// What is written down of it, if anything is.
+    fn mark(&self) -> Option<Mark> {
+        let endpoint = &self.endpoint;
+        let as_before = Mark {
+            endpoint: self.id,
+            was: endpoint.revision,
+            standing: endpoint.standing,
+            failing_since: endpoint.failing_since,
+            disabled_from: endpoint.disabled_from,
+        };
+        match self.verdict {
+            Verdict::AsBefore | Verdict::Failed | Verdict::WellAgain => None,
+            // Whoever was told has been told of other failures than those that may come.
+            Verdict::Turned { failing_since } => Some(Mark {
                 failing_since,
-                disabled_from,
-            };
-            tidings.push(Tiding::about(&one.endpoint, one.noted.at, news));
+                disabled_from: None,
+                ..as_before
+            }),
+            Verdict::Warn { disabled_from } => Some(Mark {
+                disabled_from: Some(disabled_from),
+                ..as_before
+            }),
+            Verdict::Disable(standing) => Some(Mark {
+                standing,
+                ..as_before
+            }),
         }
-        if tidings.is_empty() {
-            return Ok(());
-        }
-        self.store.tell(tidings).await?;
-        self.untold.notify_one();
-        let mut known = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
-        for one in warned {
-            let Some(failing_since) = one.endpoint.failing_since else {
-                continue;
-            };
-            if known.len() >= WARNED_MAX {
-                known.clear();
-            }
-            known.insert(one.id, (failing_since, one.noted.at));
-            tracing::warn!(endpoint = %one.id, app = %one.endpoint.app, since = clock::text(failing_since),
-                "nothing but failures come back from an endpoint; it will be disabled");
-        }
-        Ok(())
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hapax_ledger::effect::Repeat;
 use hapax_ledger::event::KeyOrigin;
-use hapax_ledger::id::{AppId, EndpointId};
+use hapax_ledger::id::AppId;
 use hapax_ledger::key::{BodyHash, KeyHash, KeyKind, composite};
 use hapax_ledger::order::{LifeStep, PlannedOrder};
 use hapax_ledger::time::{Span, Time};
@@ -69,17 +69,9 @@ pub enum Outcome {
     Busy,
 }
 
-/// Where a message goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum To {
-    /// To all endpoints that are subscribed.
-    Subscribed,
-    /// To this endpoint of the application, subscribed or not.
-    One(EndpointId),
-}
-
-/// The message that a draft becomes by this catalogue; nothing if its application is not in it.
-pub fn plan(draft: &Draft, to: To, catalog: &Catalog, settings: &Settings) -> Option<NewMessage> {
+/// The message that a draft becomes by this catalogue; nothing if its application is not in it. It goes to all endpoints that are
+/// subscribed, or to the only one that it is for, subscribed or not.
+pub fn plan(draft: &Draft, catalog: &Catalog, settings: &Settings) -> Option<NewMessage> {
     let app = catalog.app_by_id(draft.app)?;
     let source = app_source(draft.app);
     let key = key_of(draft);
@@ -89,12 +81,12 @@ pub fn plan(draft: &Draft, to: To, catalog: &Catalog, settings: &Settings) -> Op
         extra::read(&app.extra),
         settings,
     );
-    let wanted: Box<dyn Iterator<Item = &Arc<Endpoint>>> = match to {
-        To::Subscribed => {
+    let wanted: Box<dyn Iterator<Item = &Arc<Endpoint>>> = match draft.about.only_to {
+        None => {
             let channels = &draft.about.channels;
             Box::new(catalog.subscribed(draft.app, &draft.event_type, channels))
         }
-        To::One(id) => Box::new(catalog.endpoint_by_id(id).into_iter()),
+        Some(id) => Box::new(catalog.endpoint_by_id(id).into_iter()),
     };
     let mut effects = Vec::new();
     let mut later = Vec::new();
@@ -170,7 +162,8 @@ fn compare_hash(draft: &Draft, payload: BodyHash) -> BodyHash {
     let about = &draft.about;
     let texts = |all: &[String]| composite(&all.iter().map(String::as_str).collect::<Vec<_>>());
     let text = |one: &Option<String>| one.clone().unwrap_or_default();
-    let said = composite(&[
+    let only_to = about.only_to.map(|endpoint| endpoint.to_string());
+    let said = [
         &draft.event_type,
         &texts(&about.channels),
         &texts(&about.tags),
@@ -179,8 +172,10 @@ fn compare_hash(draft: &Draft, payload: BodyHash) -> BodyHash {
         &text(&about.ordering_key),
         &text(&about.sequence_key),
         &hex::encode(payload.bytes()),
-    ]);
-    BodyHash::of(said.as_bytes())
+    ];
+    let said = said.into_iter().map(String::as_str);
+    let said: Vec<&str> = said.chain(only_to.as_deref()).collect();
+    BodyHash::of(composite(&said).as_bytes())
 }
 
 fn event(draft: &Draft, source: &str, key: String, effects: Vec<NewEffect>) -> NewEvent {
@@ -279,21 +274,13 @@ pub struct Publisher {
 }
 
 impl Publisher {
-    /// Stores a message with its deliveries to all that are subscribed, and lets them go.
+    /// Stores a message with its deliveries, and lets them go.
     ///
     /// # Errors
     /// If the store fails, or does not say whether it did.
     pub async fn publish(&self, draft: &Draft) -> Result<Outcome, StoreError> {
-        self.publish_to(draft, To::Subscribed).await
-    }
-
-    /// The same, wherever it goes.
-    ///
-    /// # Errors
-    /// If the store fails, or does not say whether it did.
-    pub async fn publish_to(&self, draft: &Draft, to: To) -> Result<Outcome, StoreError> {
         for _ in 0..PLANS_MAX {
-            if let Some(outcome) = self.publish_once(draft, to).await? {
+            if let Some(outcome) = self.publish_once(draft).await? {
                 return Ok(outcome);
             }
         }
@@ -304,13 +291,8 @@ impl Publisher {
     ///
     /// # Errors
     /// If the store fails, or does not say whether it did.
-    pub async fn publish_once(&self, draft: &Draft, to: To) -> Result<Option<Outcome>, StoreError> {
-        let planned = plan(
-            draft,
-            to,
-            &self.registry.catalog(),
-            &self.registry.settings(),
-        );
+    pub async fn publish_once(&self, draft: &Draft) -> Result<Option<Outcome>, StoreError> {
+        let planned = plan(draft, &self.registry.catalog(), &self.registry.settings());
         let Some(mut message) = planned else {
             let known = self.knows(draft.app).await?;
             return Ok((!known).then_some(Outcome::NoApp));

@@ -53,8 +53,6 @@ pub struct Registry {
     pub(super) marking: tokio::sync::Mutex<()>,
     /// Endpoints that have begun to fail, and since when.
     pub(super) failed: Mutex<HashMap<EndpointId, Time>>,
-    /// Whose owners were warned: of failures since when, and when.
-    pub(super) warned: Mutex<HashMap<EndpointId, (Time, Time)>>,
     /// What is to be written about endpoints.
     pub(super) noted: Mutex<HashMap<EndpointId, Noted>>,
     /// Rings when something is to be told.
@@ -81,7 +79,6 @@ impl Registry {
             begun: AtomicU64::default(),
             marking: tokio::sync::Mutex::default(),
             failed: Mutex::default(),
-            warned: Mutex::default(),
             noted: Mutex::default(),
             untold: Arc::default(),
         };

@@ -30,6 +30,7 @@ async fn given(
     loop {
         let filter = MessageFilter {
             app: Some(app_id(app)),
+            may_have: Some(endpoint_id(1)),
             ..MessageFilter::default()
         };
         let ask = PollAsk {
@@ -180,6 +181,9 @@ impl Pair {
         new.about.channels = vec![BODIES[sketch.body].into()];
         let first_later = first + ENDPOINTS_EACH / 2;
         new.later = later(first_later..first_later + sketch.later);
+        // One endpoint and no more to come: an example.
+        let alone = sketch.endpoints == 1 && sketch.later == 0;
+        new.about.only_to = alone.then(|| endpoint_id(first));
         for event in &mut new.arrival.events {
             event.keep = keep(sketch.keep);
             for effect in &mut event.effects {
@@ -312,6 +316,7 @@ impl Pair {
                 let filter = MessageFilter {
                     app: Some(app_id(1)),
                     channel: Some(BODIES[0].into()),
+                    may_have: Some(endpoint_id(ENDPOINTS_EACH)),
                     ..MessageFilter::default()
                 };
                 self.look_at_messages(filter).await;

@@ -278,6 +278,7 @@ fn endpoint(standing: Standing, failing_since: Option<Time>) -> Arc<Endpoint> {
         extra: String::new(),
         standing,
         failing_since,
+        disabled_from: None,
         created_at: Time::from_secs(0),
         updated_at: Time::from_secs(0),
         deleted_at: None,

@@ -30,6 +30,7 @@ fn endpoint(standing: Standing, failing_since: Option<Time>) -> Endpoint {
         extra: String::new(),
         standing,
         failing_since,
+        disabled_from: None,
         created_at: START,
         updated_at: START,
         deleted_at: None,
@@ -37,27 +38,14 @@ fn endpoint(standing: Standing, failing_since: Option<Time>) -> Endpoint {
     }
 }
 
-/// Nothing is remembered.
-const NOTHING: Remembered = Remembered {
-    failed_at: None,
-    warned_at: None,
-};
-
 #[test]
 fn only_what_is_new_is_said() {
     let well = endpoint(Standing::Enabled, None);
     let ill = endpoint(Standing::Enabled, Some(START));
     let later = START + Span::from_hours(1);
     let turned = |failing_since| Verdict::Turned { failing_since };
-    let judge = |endpoint, status| {
-        judge(
-            endpoint,
-            answered(status),
-            NOTHING,
-            Patience::default(),
-            later,
-        )
-    };
+    let judge =
+        |endpoint, status| judge(endpoint, answered(status), None, Patience::default(), later);
     assert_eq!(judge(&well, 200), Verdict::AsBefore);
     assert_eq!(judge(&well, 500), Verdict::Failed);
     assert_eq!(judge(&well, 404), Verdict::Failed);
@@ -72,10 +60,7 @@ fn only_what_is_new_is_said() {
 #[test]
 fn failures_are_written_down_when_they_last() {
     let well = endpoint(Standing::Enabled, None);
-    let failed = Remembered {
-        failed_at: Some(START),
-        ..NOTHING
-    };
+    let failed = Some(START);
     let patience = Patience::default();
     let judge = |status, after| judge(&well, answered(status), failed, patience, START + after);
     let soon = Span::from_secs(59);
@@ -99,7 +84,7 @@ fn what_is_our_doing_is_not_held_against_it() {
             why: Lost::LostLease,
         },
     ] {
-        let judged = judge(&well, outcome, NOTHING, Patience::default(), START);
+        let judged = judge(&well, outcome, None, Patience::default(), START);
         assert_eq!(judged, Verdict::AsBefore);
     }
 }
@@ -107,35 +92,37 @@ fn what_is_our_doing_is_not_held_against_it() {
 /// The warning always comes first, and at least an hour before.
 #[test]
 fn a_warning_comes_before_the_end() {
-    let ill = endpoint(Standing::Enabled, Some(START));
     let disable = Verdict::Disable(Standing::Failed);
+    let warn = |from: Span| Verdict::Warn {
+        disabled_from: START + from,
+    };
     let patience = Patience::default();
     let (warned, end) = (patience.warned_after, patience.disabled_after);
     assert_eq!((warned, end), (Span::from_days(4), Span::from_days(5)));
+    let (late, hour) = (Span::from_days(9), Span::from_hours(1));
     let table = [
         (Span::from_days(3), None, Verdict::AsBefore),
-        (warned, None, Verdict::Warn),
-        (Span::from_days(9), None, Verdict::Warn),
-        (Span::from_hours(119), Some(warned), Verdict::AsBefore),
-        (end, Some(warned), disable),
+        (warned, None, warn(end)),
+        (late, None, warn(late + hour)),
+        (Span::from_hours(119), Some(end), Verdict::AsBefore),
+        (end, Some(end), disable),
+        (late, Some(late + hour), Verdict::AsBefore),
+        (late + hour, Some(late + hour), disable),
+        // The config was more patient, or less, when its owner was told.
+        (end, Some(Span::from_days(7)), Verdict::AsBefore),
         (
-            Span::from_days(9),
-            Some(Span::from_days(9)),
+            Span::from_days(4),
+            Some(Span::from_days(2)),
             Verdict::AsBefore,
         ),
-        (
-            Span::from_hours(9 * 24 + 1),
-            Some(Span::from_days(9)),
-            disable,
-        ),
     ];
-    for (passed, warned, verdict) in table {
-        let known = Remembered {
-            warned_at: warned.map(|span| START + span),
-            ..NOTHING
+    for (passed, told, verdict) in table {
+        let ill = Endpoint {
+            disabled_from: told.map(|span| START + span),
+            ..endpoint(Standing::Enabled, Some(START))
         };
-        let judged = judge(&ill, answered(503), known, patience, START + passed);
-        assert_eq!(judged, verdict, "after {passed}, warned {warned:?}");
+        let judged = judge(&ill, answered(503), None, patience, START + passed);
+        assert_eq!(judged, verdict, "after {passed}, told {told:?}");
     }
 }
 

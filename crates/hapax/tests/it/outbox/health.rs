@@ -76,6 +76,66 @@ async fn five_days_of_failures_are_the_end() {
     scene.end().await;
 }
 
+/// Whoever comes after a restart, or is another node, knows that the owner was told and from when on it is disabled: nobody is told twice,
+/// and nothing takes longer than it was said to. A success makes it all begin anew.
+async fn a_warning_is_given_once(first: Scene, database: Option<&str>) {
+    let app = first.app(&AppExtra::default()).await;
+    let id = first
+        .endpoint(app, "http://127.0.0.1:9/", Wish::default())
+        .await;
+    let (start, patience) = (clock::now(), Patience::default());
+    let note = async |node: &Scene, status, after| {
+        let noted = node.registry.note(id, answered(status), start + after);
+        noted.await;
+    };
+    let (mut nodes, mut from) = (vec![first], Span::ZERO);
+    for streak in ["the first", "after a success"] {
+        let node = &nodes[nodes.len() - 1];
+        note(node, 500, from).await;
+        note(node, 500, from + patience.failing_after).await;
+        note(node, 500, from + patience.warned_after).await;
+        let what = News::Disabling {
+            failing_since: start + from,
+            disabled_from: start + from + patience.disabled_after,
+        };
+        assert_eq!(node.hear().await.what, what, "{streak}");
+        let node = match database {
+            Some(url) => Scene::on(url).await,
+            None => node.beside().await,
+        };
+        let soon = from + patience.warned_after + Span::from_secs(1);
+        note(&node, 500, soon).await;
+        assert_eq!(node.untold().await, [], "{streak}");
+        if streak == "the first" {
+            note(&node, 200, soon).await;
+            from = soon + Span::from_secs(1);
+        }
+        nodes.push(node);
+    }
+    let last = &nodes[nodes.len() - 1];
+    note(last, 500, from + patience.disabled_after).await;
+    assert_eq!(last.known(id).standing, Standing::Failed, "as it was said");
+    assert_eq!(last.hear().await.event_type(), "endpoint.disabled");
+    assert_eq!(last.untold().await, []);
+    for node in nodes {
+        node.end().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restart_warns_nobody_again() {
+    a_warning_is_given_once(Scene::new().await, None).await;
+}
+
+#[test]
+fn another_node_warns_nobody_again() {
+    with_database(|database| async move {
+        let url = database.url();
+        let first = Scene::on(&url).await;
+        a_warning_is_given_once(first, Some(&url)).await;
+    });
+}
+
 /// A message that is given up is told, and one that gets through after that.
 #[tokio::test(flavor = "multi_thread")]
 async fn exhausted_and_recovered_are_told() {
@@ -133,13 +193,13 @@ async fn operators_are_told_where_alerts_go() {
     let untold = scene.untold().await.into_iter();
     let tidings = untold.map(|one| one.tiding.expect("it is of this version"));
     let tidings: Vec<Tiding> = tidings.collect();
-    for _ in 0..2 {
-        let round = announcer.tell_all().await;
+    let round = announcer.tell_all().await;
+    assert_eq!(round.expect("the store is well"), Round::Done);
+    assert_eq!(scene.untold().await, [], "told and forgotten");
+    // As if it had died before it could forget them.
+    for tiding in &tidings {
+        let round = announcer.tell(tiding, clock::now()).await;
         assert_eq!(round.expect("the store is well"), Round::Done);
-        assert_eq!(scene.untold().await, [], "told and forgotten");
-        // As if it had died before it could forget them.
-        let again = scene.store.tell(tidings.clone()).await;
-        again.expect("the store is well");
     }
     let types = ["endpoint.disabled", "message.attempt.exhausted"];
     let seen = tokio::task::block_in_place(|| operators.wait_for("both", |seen| seen.len() == 2));

@@ -177,6 +177,7 @@ impl Scene {
             extra: extra::write(&wish.extra),
             standing: Standing::Enabled,
             failing_since: None,
+            disabled_from: None,
             created_at: now,
             updated_at: now,
             deleted_at: None,

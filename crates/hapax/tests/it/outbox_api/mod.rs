@@ -26,6 +26,7 @@ mod alerts;
 mod catalogue;
 #[cfg(target_os = "linux")]
 mod crash;
+mod examples;
 mod failing;
 #[cfg(target_os = "linux")]
 mod hang_up;

@@ -282,6 +282,7 @@ fn disable(store: &StoreTarget, endpoint: &str) {
             was: revision.expect("it is there"),
             standing: Standing::Gone,
             failing_since: None,
+            disabled_from: None,
         };
         let marked = store.mark_endpoints(vec![mark], hapax::clock::now()).await;
         let marked = marked.expect("the store marks it");

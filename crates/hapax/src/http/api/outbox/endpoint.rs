@@ -159,6 +159,9 @@ pub async fn replace(
         failing_since: was
             .failing_since
             .filter(|_| was.standing == Standing::Enabled),
+        disabled_from: was
+            .disabled_from
+            .filter(|_| was.standing == Standing::Enabled),
         created_at: was.created_at,
         ..endpoint_body::blank(was.id, was.app, posted.at)
     })

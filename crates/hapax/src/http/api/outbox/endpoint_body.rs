@@ -116,6 +116,7 @@ pub(super) fn blank(id: EndpointId, app: AppId, at: Time) -> Endpoint {
         extra: String::new(),
         standing: Standing::Enabled,
         failing_since: None,
+        disabled_from: None,
         created_at: at,
         updated_at: at,
         deleted_at: None,
@@ -167,6 +168,7 @@ fn stand(endpoint: &mut Endpoint, disabled: bool) {
         (Standing::Disabled | Standing::Gone | Standing::Failed, false) => {
             endpoint.standing = Standing::Enabled;
             endpoint.failing_since = None;
+            endpoint.disabled_from = None;
         }
         (Standing::Enabled, false)
         | (Standing::Disabled | Standing::Gone | Standing::Failed, true) => {}

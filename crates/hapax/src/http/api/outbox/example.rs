@@ -3,6 +3,7 @@
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
 use bytes::Bytes;
+use hapax_store::nouns::About;
 use serde_json::Value;
 
 use super::change;
@@ -15,7 +16,7 @@ use crate::http::api::Api;
 use crate::http::api::describe::asked_outbox::ExampleRequest;
 use crate::http::api::posted::LargePosted;
 use crate::outbox::Draft;
-use crate::outbox::message::{KEEP_DEFAULT, To};
+use crate::outbox::message::KEEP_DEFAULT;
 use crate::outbox::schema;
 
 /// Sends an example of a type of events to one endpoint, subscribed or not.
@@ -59,11 +60,14 @@ pub async fn send(
         event_type,
         payload: Bytes::from(payload.to_string()),
         content_type: None,
-        about: hapax_store::nouns::About::default(),
+        about: About {
+            only_to: Some(endpoint.id),
+            ..About::default()
+        },
         keep: KEEP_DEFAULT,
         drawn: message_body::drawn(&posted),
         at: posted.at,
         by: posted.actor.name.clone(),
     };
-    message::publish(&api, &draft, Content::With, To::One(endpoint.id)).await
+    message::publish(&api, &draft, Content::With).await
 }

@@ -23,7 +23,7 @@ use crate::http::api::list::{self, Asked, Invalid, ListBody};
 use crate::http::api::once;
 use crate::http::api::posted::{LargePosted, Posted};
 use crate::operate::{Granted, Terms};
-use crate::outbox::message::{Outcome as Published, PLANS_MAX, To};
+use crate::outbox::message::{Outcome as Published, PLANS_MAX};
 use crate::outbox::schema::Misfit;
 use crate::outbox::{Catalog, Draft};
 
@@ -90,7 +90,7 @@ async fn create_draft(
     // By what is known here, so that a message costs no question: what is stored was planned by the latest catalogue, or is refused.
     for _ in 0..PLANS_MAX {
         draft.app = aim(api, posted, name, inline.as_ref(), &draft).await?;
-        let outcome = api.publisher.publish_once(&draft, To::Subscribed).await?;
+        let outcome = api.publisher.publish_once(&draft).await?;
         if let Some(outcome) = outcome {
             return answered(api, &draft, content, outcome).await;
         }
@@ -180,8 +180,8 @@ fn fits(api: &Api, draft: &Draft) -> Result<(), Halt> {
 }
 
 /// Stores a message and lets it go.
-pub(super) async fn publish(api: &Api, draft: &Draft, content: Content, to: To) -> Outcome {
-    let outcome = api.publisher.publish_to(draft, to).await?;
+pub(super) async fn publish(api: &Api, draft: &Draft, content: Content) -> Outcome {
+    let outcome = api.publisher.publish(draft).await?;
     answered(api, draft, content, outcome).await
 }
 

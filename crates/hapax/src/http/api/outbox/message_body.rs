@@ -161,6 +161,7 @@ pub(super) fn read(
         ordering_key: key(&mut fields, "orderingKey"),
         sequence_key: key(&mut fields, "sequenceKey"),
         sequence: None,
+        only_to: None,
     };
     if about
         .event_id

@@ -191,6 +191,7 @@ fn parse(
 ) -> Result<Asked<MessageFilter, Iterator>, Invalid> {
     let filter = MessageFilter {
         app: Some(endpoint.app),
+        may_have: Some(endpoint.id),
         ..MessageFilter::default()
     };
     list::parse(query.unwrap_or_default(), filter, narrow)
