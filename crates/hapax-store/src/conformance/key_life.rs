@@ -237,6 +237,25 @@ pub async fn the_sweep_finds_what_was_lost(store: Subject, dial: Dial) {
     assert_eq!(record(&store, alive.0).await.state, GuardState::Running);
 }
 
+/// A clock that is set back hides nothing from the sweep: what begins after that is found when its lease has ended, and so is what began
+/// before it.
+pub async fn the_sweep_finds_what_was_lost_after_the_clock_was_set_back(
+    store: Subject,
+    dial: Dial,
+) {
+    dial.set(at(1000));
+    let before = runs(&store, wants("before", 1)).await.0;
+    dial.set(at(900));
+    assert_eq!(store.lose_keys().await.expect("it sweeps"), []);
+    dial.set(at(500));
+    assert_eq!(store.lose_keys().await.expect("it sweeps"), []);
+    let after = runs(&store, wants("after", 1)).await.0;
+    dial.set(at(600));
+    assert_eq!(store.lose_keys().await.expect("it sweeps"), [after]);
+    dial.set(at(2000));
+    assert_eq!(store.lose_keys().await.expect("it sweeps"), [before]);
+}
+
 async fn listed(store: &Subject, filter: &KeyFilter, limit: u32) -> Vec<KeyId> {
     let mut from = PageFrom::Newest;
     let mut found = Vec::new();

@@ -282,6 +282,7 @@ macro_rules! conformance_tests {
             only_what_is_unknown_is_resolved,
             what_is_known_of_one_run_does_not_resolve_the_next,
             the_sweep_finds_what_was_lost,
+            the_sweep_finds_what_was_lost_after_the_clock_was_set_back,
             pages_of_keys_meet_both_ways,
             keys_are_listed_by_every_filter,
             keys_are_listed_as_they_stand_now,

@@ -17,17 +17,19 @@ use crate::nouns::{KeyFilter, KeyRecord, Listed, PAGE_MAX, Page, PageFrom};
 /// Every key's id is smaller.
 const BEHIND_ALL: Uuid = Uuid([0xff; 16]);
 
-/// Keys that have not ended. Those that run and those of which nobody knows have an index each.
+/// Keys that have not ended. Those of which nobody knows have an index; those that run are among those whose lease was not over when it was
+/// last looked for lost ones (see [`super::key_sweep`]).
 macro_rules! open {
     ($columns:literal, $walk:literal) => {
         concat!(
             "SELECT * FROM (SELECT ",
             $columns,
-            " FROM hapax.guard_key WHERE state = 0 AND ",
+            " FROM hapax.guard_key
+                 WHERE lease_until > (SELECT swept FROM hapax.store WHERE one = 1) AND state = 0 AND ",
             $walk,
             " UNION ALL SELECT ",
             $columns,
-            " FROM hapax.guard_key WHERE state = 3 AND ",
+            " FROM hapax.guard_key WHERE unknown AND ",
             $walk,
             ") o"
         )

@@ -1,8 +1,8 @@
-//! What happens to guarded keys after their claim: extended, and settled where that takes a look at them first, resolved by somebody, swept when they were lost.
+//! What happens to guarded keys after their claim: extended, and settled where that takes a look at them first, resolved by somebody.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hapax_ledger::guard::{GuardRejected, LEASE_GRACE};
+use hapax_ledger::guard::GuardRejected;
 use hapax_ledger::id::KeyId;
 use hapax_ledger::lease::Fence;
 use hapax_ledger::time::{Span, Time};
@@ -10,11 +10,11 @@ use tokio_postgres::types::Type;
 
 use super::key::{Answers, KeyColumns, KeyRow, key_columns, to_key};
 use super::key_group::{Asked, KeyWork};
-use super::moment::{LeaseClock, moment, now};
-use super::pool::{Param, Pool, Taken};
+use super::moment::{LeaseClock, moment};
+use super::pool::Taken;
 use super::wire::Uuid;
 use crate::error::StoreError;
-use crate::nouns::{KEYS_PER_STEP_MAX, KeyEnding, KeyResolution};
+use crate::nouns::{KeyEnding, KeyResolution};
 
 /// What a run says.
 pub(super) enum Word {
@@ -136,45 +136,4 @@ pub(super) async fn resolve(
     let columns = KeyColumns::of([&row]);
     taken.run_all(&[columns.update()]).await?;
     Ok(true)
-}
-
-/// Runs whose lease and grace are over, those that were lost first first. What somebody holds is being decided.
-const LOCK_OVERDUE: &str = key_columns!(
-    "",
-    concat!(
-        "FROM hapax.guard_key k WHERE k.state = 0 AND k.lease_until <= ",
-        now!("$1"),
-        " - $2 ORDER BY k.lease_until LIMIT $3 FOR UPDATE OF k SKIP LOCKED"
-    )
-);
-/// One of them, if there is one. Without a lock: mostly there is none.
-const ANY_OVERDUE: &str = concat!(
-    "SELECT 1 FROM hapax.guard_key k WHERE k.state = 0 AND k.lease_until <= ",
-    now!("$1"),
-    " - $2 LIMIT $3"
-);
-
-/// Marks runs that were lost; names them.
-pub(super) async fn lose(pool: &Pool, clock: &LeaseClock) -> Result<Vec<KeyId>, StoreError> {
-    let (given, grace) = (clock.given(), LEASE_GRACE.micros());
-    let params = |limit| -> [Param<'_>; 3] {
-        [
-            (&given, Type::INT8),
-            (&grace, Type::INT8),
-            (limit, Type::INT8),
-        ]
-    };
-    if pool.walk(ANY_OVERDUE, &params(&1_i64)).await?.is_empty() {
-        return Ok(Vec::new());
-    }
-    let taken = pool.take().await?;
-    let most = KEYS_PER_STEP_MAX as i64;
-    let rows = taken.begin(LOCK_OVERDUE, &params(&most)).await?;
-    let moment = moment(&taken, clock).await?;
-    let rows = rows.iter().map(to_key);
-    let lost = rows.filter_map(|mut row| row.key.lose(moment.now).is_ok().then_some(row));
-    let lost: Vec<KeyRow> = lost.collect();
-    let columns = KeyColumns::of(&lost);
-    taken.commit_behind(&[columns.update()]).await?;
-    Ok(lost.iter().map(|row| row.key.shown.id).collect())
 }

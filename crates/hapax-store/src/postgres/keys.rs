@@ -13,7 +13,7 @@ use super::batch::Batcher;
 use super::catalog::Change;
 use super::fault::unknown;
 use super::key_group::{KeyAsk, KeyTold, KeyWork};
-use super::key_settle::{self, KeyWord, Word};
+use super::key_settle::{KeyWord, Word};
 use super::moment::LeaseClock;
 use super::pool::Pool;
 use super::{Entropy, PostgresStore, key_read};
@@ -128,6 +128,6 @@ impl Keys for PostgresStore {
     }
 
     async fn lose_keys(&self) -> Result<Vec<KeyId>, StoreError> {
-        key_settle::lose(&self.readers, &self.clock).await
+        self.key_sweep.lose(&self.readers, &self.clock).await
     }
 }

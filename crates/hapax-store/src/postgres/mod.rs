@@ -14,7 +14,7 @@
 //! - `command`: what operators decide, from the `facts` and carried out in `deed`, with `run`, `conflict` and `erase`; `own`: effects that the
 //!   user's own code carries out, `seated` in the plan of their event
 //! - `keys`: what the guard asks, in groups: `key_look` for what is only read, `key_claim` and `key_settle` for what is written, `key` for its
-//!   rows, `key_read` for lists
+//!   rows, `key_read` for lists, `key_sweep` for runs that were lost
 //! - `catalog`: what is kept beside the ledger: `audit`, `token`, `replay`, `secret`
 //! - `outbox`: what the outbox asks; `app`, `entry_row`: its catalogue; `publish`: messages in groups, with `message` and `number`;
 //!   `fan_out`: deliveries that follow; `tally`: what attempts came to; `post`: its lists
@@ -71,6 +71,7 @@ mod key_look;
 mod key_read;
 mod key_reap;
 mod key_settle;
+mod key_sweep;
 mod keys;
 mod known;
 mod list;
@@ -140,6 +141,7 @@ use crate::store::{Clock, Store};
 use advance::{MoveAsk, Moves, Wish};
 use batch::Batcher;
 use key_reap::Reapers;
+use key_sweep::KeySweep;
 use keys::KeyLanes;
 use moment::LeaseClock;
 pub use open::COMMIT_WAIT;
@@ -208,6 +210,7 @@ pub struct PostgresStore {
     beats: Pool,
     readers: Pool,
     keys: KeyLanes,
+    key_sweep: KeySweep,
     reaper: Reapers,
     bell: Bell,
     entropy: Entropy,
@@ -262,6 +265,7 @@ impl PostgresStore {
             beats: opened.beats,
             bell: Bell::new(opened.readers.clone(), opened.line, (options.entropy)()),
             keys: KeyLanes::start(opened.keys, &options.entropy, &clock, epoch),
+            key_sweep: KeySweep::default(),
             reaper: Reapers::new(
                 Reaper::new(opened.readers.clone(), &options.entropy),
                 opened.readers.clone(),

@@ -9,7 +9,7 @@ use hapax_ledger::time::{Span, Time};
 
 use super::queue::Whose;
 use super::writer::Space;
-use super::{SqliteStore, key, key_claim, key_look, key_read, key_settle};
+use super::{SqliteStore, key, key_claim, key_look, key_read, key_settle, key_sweep};
 use crate::error::StoreError;
 use crate::keys::Keys;
 use crate::nouns::{
@@ -109,13 +109,13 @@ impl Keys for SqliteStore {
         // Mostly there are none, and the writer has better things to do than to find that out.
         let overdue = self
             .readers
-            .run(move |db| key_settle::overdue(db, now))
+            .run(move |db| key_sweep::overdue(db, now))
             .await?;
         if overdue.is_empty() {
             return Ok(Vec::new());
         }
         self.writer
-            .write(Whose::Ours, Space::Frees, 0, key_settle::lose)
+            .write(Whose::Ours, Space::Frees, 0, key_sweep::lose)
             .await
     }
 }

@@ -11,7 +11,7 @@
 //!   another body; `erase`: bytes that go at once
 //! - `own`: claims by the user's own code
 //! - `keys`: what the guard asks: `key_look` for what is only read, `key_claim` and `key_settle` for what is written, `key` for its rows,
-//!   `key_read` for lists
+//!   `key_read` for lists, `key_sweep` for runs that were lost
 //! - `catalog`: what is kept beside the ledger; `audit`, `token`, `replay`, `secret`: its rows
 //! - `outbox`: what the outbox asks; `app`, `entry_row`: its catalogue; `publish`, `message`, `number`: what is published; `fan_out`: deliveries that follow;
 //!   `census`: where a message's deliveries stand; `tally`: what attempts came to; `post`: its lists
@@ -54,6 +54,7 @@ mod key_look;
 mod key_read;
 mod key_reap;
 mod key_settle;
+mod key_sweep;
 mod keys;
 mod list;
 mod mark;

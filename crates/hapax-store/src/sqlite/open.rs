@@ -11,7 +11,7 @@ use super::effect::PLACE_BITS;
 use super::group::Group;
 use super::index::{Additions, KeyIndex, Latest, Stamp};
 use super::writer::Tx;
-use super::{Clock, backup, claim, key_reap, key_settle, migrate, sql_error};
+use super::{Clock, backup, claim, key_reap, key_sweep, migrate, sql_error};
 use crate::error::{StoreError, StoreErrorKind};
 
 /// The oldest SQLite whose WAL is sound under checkpoints from another connection.
@@ -162,7 +162,7 @@ pub(super) fn open(paths: &Paths, nonce: [u8; 16], clock: &Clock) -> Result<Open
         backup::is_opened(&db)?;
     }
     void_old_leases(&mut db, &index, stamp.epoch, clock)?;
-    key_settle::void(&db, clock())?;
+    key_sweep::void(&db, clock())?;
     Ok(Opened {
         db,
         index,

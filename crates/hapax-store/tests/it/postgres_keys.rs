@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hapax_ledger::guard::Settlement;
+use hapax_ledger::guard::{GuardState, LEASE_GRACE, Settlement};
 use hapax_store::StoreErrorKind;
 use hapax_store::conformance::keys::{answered, claim, ended, runs, settle, wants};
-use hapax_store::conformance::sample::{Dial, Subject, all};
-use hapax_store::nouns::KeyClaimed;
+use hapax_store::conformance::sample::{Dial, Subject, all, at};
+use hapax_store::nouns::{KeyClaimed, KeyFilter, Page, PageFrom};
 use tokio::time::timeout;
 
 use crate::database::{Database, with_database};
@@ -141,5 +141,65 @@ fn a_key_that_is_forgotten_meanwhile_is_new() {
             .expect("the server obeys");
         let new = waiting.await.expect("the task ends well");
         assert_ne!(new.0, old.0);
+    });
+}
+
+/// H4: what one process lost another finds, whatever was swept before; and one that begins anew looks no further back than it has to.
+#[test]
+fn a_run_that_was_lost_is_found_by_whoever_comes_next() {
+    with_database(|database| async move {
+        let dial = Dial::default();
+        let gone = open_with(&database, &dial).await;
+        let swept = |store: Subject| async move { store.lose_keys().await.expect("it sweeps") };
+        dial.set(at(1000));
+        assert_eq!(swept(gone.clone()).await, []);
+        let lost = runs(&gone, wants("lost", 1)).await.0;
+        let done = runs(&gone, wants("done", 1)).await;
+        assert_eq!(settle(&gone, done, answered(b"A")).await, Ok(()));
+        let running = KeyFilter {
+            state: Some(GuardState::Running),
+            ..KeyFilter::default()
+        };
+        let page = || Page {
+            limit: 9,
+            from: PageFrom::Newest,
+        };
+        let listed = gone.keys(running, page()).await.expect("it lists").rows;
+        assert_eq!(listed.iter().map(|key| key.id).collect::<Vec<_>>(), [lost]);
+        gone.close().await;
+        dial.set(at(2000));
+        let next = open_with(&database, &dial).await;
+        assert_eq!(swept(next.clone()).await, [lost]);
+        assert_eq!(swept(next.clone()).await, []);
+        let client = database.client().await;
+        let row = client
+            .query_one("SELECT swept FROM hapax.store", &[])
+            .await
+            .expect("the server answers");
+        let known = at(2000) - LEASE_GRACE;
+        assert_eq!(row.get::<_, i64>(0), known.micros(), "it is written down");
+        let unknown = KeyFilter {
+            state: Some(GuardState::Unknown),
+            ..KeyFilter::default()
+        };
+        let listed = next.keys(unknown, page()).await.expect("it lists").rows;
+        assert_eq!(listed.iter().map(|key| key.id).collect::<Vec<_>>(), [lost]);
+    });
+}
+
+/// What a run writes when it ends is in no index, so that the server need not touch any.
+#[test]
+fn no_index_knows_what_a_run_writes_when_it_ends() {
+    with_database(|database| async move {
+        let store: Subject = open_with(&database, &Dial::default()).await;
+        store.ready().await.expect("the store is ready");
+        let client = database.client().await;
+        let written =
+            "SELECT indexdef FROM pg_indexes WHERE schemaname = 'hapax' AND tablename = 'guard_key'
+             AND indexdef ~ '\\y(state|ended_at|status|error|expires_at|answer)\\y'";
+        let found = client.query(written, &[]).await;
+        let found = found.expect("the server answers");
+        let found: Vec<String> = found.iter().map(|row| row.get(0)).collect();
+        assert!(found.is_empty(), "{found:?}");
     });
 }
