@@ -1,6 +1,6 @@
 //! `cargo xt bench guard`: what a key costs at the reverse proxy.
 //!
-//! Two reports. *Rates*: requests a second through the program, all to the same upstream: without a key, the first with its key, and
+//! Three reports. *Rates*, with few connections and with many: requests a second through the program, all to the same upstream: without a key, the first with its key, and
 //! replays; beside a proxy of hyper's parts that does nothing but pass on. *Light*: how long one takes while nothing else is going on, beside one
 //! that passes, and a commit.
 
@@ -12,6 +12,7 @@ use anyhow::Context;
 use serde::Serialize;
 
 use super::dispatch::shown;
+use super::intake::CONNECTIONS;
 use super::server::Server;
 use super::session::Session;
 use super::{Load, build_example, build_program, ceiling};
@@ -59,7 +60,7 @@ struct Bench<'a> {
     upstream: Server,
 }
 
-/// Takes both reports.
+/// Takes all reports.
 pub(super) fn run(load: &Load) -> anyhow::Result<()> {
     let folder = tempfile::tempdir_in(workspace::target())?;
     let bench = Bench {
@@ -83,13 +84,19 @@ pub(super) fn run(load: &Load) -> anyhow::Result<()> {
         });
         std::iter::once(sqlite).chain(postgres).collect::<Vec<_>>()
     };
-    bench.rates(&on("rates.db"))?;
+    for connections in CONNECTIONS {
+        bench.rates(connections, &on(&format!("rates-{connections}.db")))?;
+    }
     bench.light(&on("light.db"))
 }
 
 impl Bench<'_> {
-    fn rates(&self, stores: &[Kept]) -> anyhow::Result<()> {
-        let mut session = Session::new("guard", self.load);
+    fn rates(&self, connections: u32, stores: &[Kept]) -> anyhow::Result<()> {
+        let load = Load {
+            connections,
+            ..self.load.clone()
+        };
+        let mut session = Session::new(&format!("guard-{connections}"), &load);
         let bare = self.bare()?;
         let guards = stores.iter().map(|store| self.guard(&store.url));
         let guards = guards.collect::<anyhow::Result<Vec<Server>>>()?;
@@ -112,8 +119,8 @@ impl Bench<'_> {
             verdicts.push(verdict(&session, &replays, PASSED, REPLAYS_WANTED));
         }
         println!(
-            "{} connections, bodies of {} bytes",
-            self.load.connections, self.load.body_bytes
+            "{connections} connections, bodies of {} bytes",
+            load.body_bytes
         );
         session.finish(BARE)?;
         verdicts.iter().for_each(|verdict| println!("{verdict}"));

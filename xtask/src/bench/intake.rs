@@ -14,7 +14,7 @@ use crate::postgres::ThrowAway;
 use crate::{loopback, workspace};
 
 /// Connections at which everything is measured.
-const CONNECTIONS: [u32; 2] = [64, 256];
+pub(super) const CONNECTIONS: [u32; 2] = [64, 256];
 /// What requests are signed with; the server knows the same.
 const SECRET: &str = "a secret of the bench";
 

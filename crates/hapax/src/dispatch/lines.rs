@@ -13,12 +13,12 @@ use hapax_store::nouns::lane_shard;
 pub(super) const CLAIMS_PER_SHARD_MAX: u32 = 2;
 /// Claims under way at a time, whatever their shards.
 const CLAIMS_UNDER_WAY_MAX: u32 = 8;
-/// Lanes that only failed are tried so many at a time, in commits that they share,
+/// Of lanes that only failed so many are tried, where many wait in commits that they share,
 pub(super) const TRIALS_MAX: usize = 16;
-/// and no sooner than this after those before them. Three commits each time, which take about a hundredth of the store's time: so of what is sent
-/// to others, hardly one in a hundred waits for one of them. Of a thousand lanes each has its turn within 25 seconds, of ten thousand within
-/// four minutes; without this their trials would be most of what the store does.
-pub(super) const TRIALS_EVERY: Duration = Duration::from_millis(400);
+/// within this time. It takes well under a hundredth of the store's time: so of what is sent to others, hardly one in a hundred waits for it.
+/// A lane that only fails is left alone for up to a minute, so up to a thousand of them have their turns as if there were no limit; of ten
+/// thousand each has its turn within eleven minutes. Without a limit their trials would be most of what the store does.
+pub(super) const TRIALS_EVERY: Duration = Duration::from_secs(1);
 
 /// Those who would claim.
 pub(super) struct Lines {
@@ -30,7 +30,10 @@ pub(super) struct Lines {
     claims: u32,
     /// Lanes that only failed, those that wait longest first.
     trials: VecDeque<Arc<str>>,
-    no_trials_before: Option<Instant>,
+    /// So many more may be tried
+    trials_left: usize,
+    /// until then, when it begins anew.
+    trials_until: Option<Instant>,
     /// All that stand in line or wait for a trial.
     names: HashSet<Arc<str>>,
 }
@@ -57,7 +60,8 @@ impl Lines {
             next: 0,
             claims: 0,
             trials: VecDeque::new(),
-            no_trials_before: None,
+            trials_left: TRIALS_MAX,
+            trials_until: None,
             names: HashSet::new(),
         }
     }
@@ -82,14 +86,18 @@ impl Lines {
         }
     }
 
-    /// Some of those that wait for a trial join their lines, if it is time.
+    /// Those that wait for a trial join their lines, as many as may.
     pub(super) fn let_trials_in(&mut self, now: Instant) {
-        let early = self.no_trials_before.is_some_and(|at| now < at);
-        if early || self.trials.is_empty() {
+        if self.trials.is_empty() {
             return;
         }
-        self.no_trials_before = Some(now + TRIALS_EVERY);
-        let next = self.trials.drain(..self.trials.len().min(TRIALS_MAX));
+        if self.trials_until.is_none_or(|until| until <= now) {
+            self.trials_until = Some(now + TRIALS_EVERY);
+            self.trials_left = TRIALS_MAX;
+        }
+        let some = self.trials.len().min(self.trials_left);
+        self.trials_left -= some;
+        let next = self.trials.drain(..some);
         for name in next.collect::<Vec<_>>() {
             let shard = self.shard_of(&name);
             self.lines[shard].lanes.push_back(name);
@@ -137,7 +145,8 @@ impl Lines {
     pub(super) fn next_trial(&self, now: Instant) -> Option<Instant> {
         match self.trials.is_empty() {
             true => None,
-            false => Some(self.no_trials_before.map_or(now, |at| at.max(now))),
+            false if self.trials_left > 0 => Some(now),
+            false => Some(self.trials_until.map_or(now, |until| until.max(now))),
         }
     }
 

@@ -436,6 +436,35 @@ fn many_lanes_that_only_fail_are_tried_in_turn() {
     assert_eq!(tried.len(), names.len());
 }
 
+/// A few lanes that only fail do not wait for each other's trials.
+#[test]
+fn a_few_lanes_that_only_fail_are_tried_when_their_pauses_end() {
+    let mut now = crate::clock::tick();
+    let ours = |_: &str| Standing::Ours(caps(16));
+    let mut lanes = Lanes::new(1);
+    for name in &names(TRIALS_MAX) {
+        lanes.hear(name, caps(16), now, now);
+        for _ in 0..10 {
+            lanes.came_back(name, SILENT, now, 0.5);
+            lanes.finished(name, Finished::Settled, now);
+        }
+        now += TRIALS_EVERY / 100;
+    }
+    // The pause of the last is over, and still it is not so long since the first was tried.
+    let mut tried = 0;
+    for _ in 0..150 {
+        let todo = lanes.todo(now, ours);
+        tried += rooms(&todo).count();
+        claim_all(&mut lanes, &todo, now);
+        if tried == TRIALS_MAX {
+            break;
+        }
+        assert!(lanes.next_look(now).is_some());
+        now += TRIALS_EVERY / 100;
+    }
+    assert_eq!(tried, TRIALS_MAX);
+}
+
 /// A lane that another node looks after is not kept: with nodes that come and go, the map would hold every lane there ever was.
 #[test]
 fn a_lane_that_is_not_ours_is_forgotten() {
