@@ -254,6 +254,12 @@ pub async fn the_sweep_finds_what_was_lost_after_the_clock_was_set_back(
     assert_eq!(store.lose_keys().await.expect("it sweeps"), [after]);
     dial.set(at(2000));
     assert_eq!(store.lose_keys().await.expect("it sweeps"), [before]);
+    assert_eq!(store.lose_keys().await.expect("it sweeps"), []);
+    // Set back between two looks, with a run that came to its end in between.
+    dial.set(at(100));
+    let between = runs(&store, wants("between", 1)).await.0;
+    dial.set(at(200));
+    assert_eq!(store.lose_keys().await.expect("it sweeps"), [between]);
 }
 
 async fn listed(store: &Subject, filter: &KeyFilter, limit: u32) -> Vec<KeyId> {

@@ -2,7 +2,8 @@
 //!
 //! A run that ends well touches no index, so there is none of those that still run. What all of them have is a lease, and what is known of
 //! leases is a time up to which all are done with: of keys whose lease was over by then none is running. So only those are looked at whose
-//! lease came to its end since. A lease that is given now ends later, if the clock is not set back; and if it is, so is that time.
+//! lease came to its end since. A lease that is given now ends later, if the clock is not set back; if it was, all are looked at, and that
+//! time is set back, too.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -28,14 +29,17 @@ pub(super) struct KeySweep {
     swept: Mutex<Option<i64>>,
 }
 
-/// Up to when a look goes, what is written down, and whether a lost run is there. Without a lock: mostly there is none.
+/// Up to when a look goes, what is written down, from when on the look goes, and whether a lost run is there. Without a lock: mostly there is
+/// none. Where leases are done with up to a time that is still to come, the clock was set back: then all are looked at.
 const LOOK: &str = concat!(
-    "SELECT t.now - $2, s.swept, EXISTS (
-         SELECT FROM hapax.guard_key k
-         WHERE k.lease_until > coalesce($3, s.swept) AND k.lease_until <= t.now - $2 AND k.state = 0)
-     FROM hapax.store s, ",
+    "SELECT t.until, t.swept, t.after, EXISTS (
+         SELECT FROM hapax.guard_key k WHERE k.lease_until > t.after AND k.lease_until <= t.until AND k.state = 0)
+     FROM (
+         SELECT n.now - $2 AS until, s.swept,
+             CASE WHEN coalesce($3, s.swept) <= n.now - $2 THEN coalesce($3, s.swept) ELSE 0 END AS after
+         FROM hapax.store s, ",
     now!("$1"),
-    " AS t (now) WHERE s.one = 1"
+    " AS n (now) WHERE s.one = 1) t"
 );
 /// Lost runs, those that were lost first first. What somebody holds is being decided.
 const LOCK_LOST: &str = key_columns!(
@@ -61,8 +65,8 @@ impl KeySweep {
         let rows = pool.walk(LOOK, &params).await?;
         let row = rows.first().ok_or_else(no_row)?;
         let (until, written): (i64, i64) = (row.get(0), row.get(1));
-        if row.get(2) {
-            return lock_and_lose(pool, clock, (known.unwrap_or(written), until)).await;
+        if row.get(3) {
+            return lock_and_lose(pool, clock, (row.get(2), until)).await;
         }
         *self.known() = Some(until);
         if until < written || until - written > WRITTEN_BEHIND_MAX.micros() {
