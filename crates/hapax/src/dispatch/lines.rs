@@ -15,8 +15,9 @@ pub(super) const CLAIMS_PER_SHARD_MAX: u32 = 2;
 const CLAIMS_UNDER_WAY_MAX: u32 = 8;
 /// Of lanes that only failed so many are tried, where many wait in commits that they share,
 pub(super) const TRIALS_MAX: usize = 16;
-/// within this time: all at once and then a while none, so that of what is sent to others few wait for them. A lane that only fails is left alone for up to a minute, so up to a thousand of them have their turns as if there were no limit; of ten
-/// thousand each has its turn within eleven minutes. Without a limit their trials would be most of what the store does.
+/// within this time: all at once and then a while none, so that of what is sent to others few wait for them. A lane that only fails is left
+/// alone for up to a minute, so up to a thousand of them have their turns as if there were no limit; of ten thousand each has its turn within
+/// eleven minutes. Without a limit their trials would be most of what the store does.
 pub(super) const TRIALS_EVERY: Duration = Duration::from_secs(1);
 
 /// Those who would claim.
