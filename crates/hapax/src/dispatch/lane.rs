@@ -13,18 +13,19 @@ use hapax_ledger::outcome::Outcome;
 
 use super::breaker::{Allowed, Breaker};
 use super::job::Job;
+use super::pace::Pace;
 use super::rate::Rate;
 
-/// Claims that may wait in memory for each request that may be under way. A few, so that a slot that becomes free is filled at once;
-/// not many, since a claim in memory is nobody else's.
-const WAITING_PER_SLOT: u32 = 3;
+/// Claims in memory for each request that may be under way, however slowly they come back. A few, so that a slot that becomes free is
+/// filled at once; not many, since a claim in memory is nobody else's, and memory is shared with other lanes.
+const CLAIMS_PER_SLOT: u32 = 4;
+/// The same where they come back so fast that all of them are sent within a second or two. Most of these are not waiting: they are being
+/// accepted or settled, and commits take longer than such a target does.
+const FAST_CLAIMS_PER_SLOT: u32 = 16;
 /// The pause after the store had nothing to claim although something seemed due: its clock is not ours.
 const EMPTY_PAUSE: Duration = Duration::from_millis(20);
 /// The pause after the store could not be asked.
 const FAILED_PAUSE: Duration = Duration::from_millis(500);
-
-/// A lane whose slots are all taken claims ahead if a request came back within this: the next slot will be free soon.
-const MOVING: Duration = Duration::from_secs(1);
 
 /// How much a lane may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +63,7 @@ pub struct Lane {
     /// Claims that waited in the store before. They and those that were born here take turns.
     older: VecDeque<Job>,
     older_next: bool,
-    came_back_at: Option<Instant>,
+    pace: Pace,
     /// When the earliest effect that the store has for this lane is due, as far as we know.
     due: Option<Instant>,
     /// What was heard while the store was being asked.
@@ -84,7 +85,7 @@ impl Lane {
             waiting: VecDeque::new(),
             older: VecDeque::new(),
             older_next: false,
-            came_back_at: None,
+            pace: Pace::default(),
             due: None,
             heard: None,
             not_before: None,
@@ -152,13 +153,15 @@ impl Lane {
         self.promised + (self.waiting.len() + self.older.len()) as u32
     }
 
-    fn memory_max(&self) -> u32 {
-        self.caps.concurrency * (1 + WAITING_PER_SLOT)
+    fn memory_max(&self, now: Instant) -> u32 {
+        let [least, most] =
+            [CLAIMS_PER_SLOT, FAST_CLAIMS_PER_SLOT].map(|claims| self.caps.concurrency * claims);
+        self.pace.lately(now).clamp(least, most)
     }
 
     /// Promises a slot to an arrival that is being committed.
-    pub fn promise(&mut self) -> bool {
-        let room = self.in_memory() < self.memory_max() && self.breaker.is_closed();
+    pub fn promise(&mut self, now: Instant) -> bool {
+        let room = self.in_memory() < self.memory_max(now) && self.breaker.is_closed();
         self.promised += u32::from(room);
         room
     }
@@ -221,11 +224,12 @@ impl Lane {
     pub fn wanted(&mut self, now: Instant) -> u32 {
         let due = self.due.is_some_and(|due| due <= now);
         let early = self.not_before.is_some_and(|at| now < at);
-        if !due || early || self.asked > 0 || !self.older.is_empty() || self.is_behind() {
+        if !due || early || self.asked > 0 || !self.older.is_empty() || self.is_behind(now) {
             return 0;
         }
         let allowed = self.allowed(now);
-        let moving = self.came_back_at.is_some_and(|at| now < at + MOVING);
+        // Where one came back lately, the next slot will be free soon.
+        let moving = self.pace.lately(now) > 0;
         let share = match self.in_flight < allowed || (moving && self.breaker.is_closed()) {
             true => (allowed / 2).max(1),
             false => 0,
@@ -248,8 +252,8 @@ impl Lane {
     }
 
     /// Are there so many attempts to settle that no more should be begun?
-    fn is_behind(&self) -> bool {
-        self.settling >= self.memory_max()
+    fn is_behind(&self, now: Instant) -> bool {
+        self.settling >= self.memory_max(now)
     }
 
     /// The store answered: these claims, and when the next is due.
@@ -277,7 +281,7 @@ impl Lane {
     pub fn came_back(&mut self, outcome: Outcome, now: Instant, spread: f64) {
         self.in_flight = self.in_flight.saturating_sub(1);
         self.settling += 1;
-        self.came_back_at = Some(now);
+        self.pace.note(now);
         self.breaker.note(outcome, now, spread);
     }
 
@@ -334,7 +338,7 @@ impl Lane {
     pub fn next_look(&self, now: Instant) -> Option<Instant> {
         let wanted = match (self.has_waiting(), self.due) {
             (true, _) => now,
-            (false, Some(due)) if self.asked == 0 && !self.is_behind() => {
+            (false, Some(due)) if self.asked == 0 && !self.is_behind(now) => {
                 self.not_before.map_or(due, |at| at.max(due))
             }
             (false, _) => return None,

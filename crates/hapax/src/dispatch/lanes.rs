@@ -130,7 +130,7 @@ impl Lanes {
     pub fn promise(&mut self, name: &Arc<str>, caps: Caps, now: Instant) -> bool {
         let in_memory = self.lane(name, caps, now).in_memory();
         let is_room = self.room(in_memory) > 0;
-        is_room && self.change(name, Lane::promise) == Some(true)
+        is_room && self.change(name, |lane| lane.promise(now)) == Some(true)
     }
 
     /// A promised slot is not needed.

@@ -37,6 +37,7 @@ pub mod lane;
 pub mod lanes;
 mod lines;
 mod log;
+mod pace;
 mod probe;
 mod probes;
 pub mod rate;

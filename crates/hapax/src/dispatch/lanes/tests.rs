@@ -126,6 +126,35 @@ fn a_slow_ledger_keeps_no_slot_and_fills_no_memory() {
     assert_eq!(lanes.next_look(now), Some(now));
 }
 
+/// A target that answers at once may have more in memory than one that does not, since commits take longer than it does.
+#[test]
+fn memory_is_for_those_who_come_back() {
+    let start = crate::clock::tick();
+    let lane: Arc<str> = "lane".into();
+    let mut lanes = Lanes::new(1);
+    let promised = |lanes: &mut Lanes, now| {
+        let all = (0..100).take_while(|_| lanes.promise(&lane, caps(2), now));
+        let all = all.count();
+        (0..all).for_each(|_| lanes.unpromise(&lane, now));
+        all
+    };
+    assert_eq!(promised(&mut lanes, start), 8, "nothing came back so far");
+    // Of a lane without anything nothing is remembered.
+    assert!(lanes.promise(&lane, caps(2), start));
+    let ours = |_: &str| Standing::Ours(caps(2));
+    for back in 0..100 {
+        let room = promised(&mut lanes, start);
+        assert_eq!(room, back.clamp(8, 32) - 1, "{back} came back");
+        assert!(lanes.promise(&lane, caps(2), start));
+        lanes.fill(&lane, job(&lane, start), start);
+        assert_eq!(lanes.todo(start, ours).start.len(), 1);
+        lanes.came_back(&lane, OK, start, 0.0);
+        lanes.finished(&lane, Finished::Settled, start);
+    }
+    let later = start + Duration::from_secs(2);
+    assert_eq!(promised(&mut lanes, later), 7, "nothing came back since");
+}
+
 /// Neither what waits in the store nor what is new waits for ever behind the other.
 #[test]
 fn a_queue_in_the_store_shares_the_slots_with_what_is_new() {
