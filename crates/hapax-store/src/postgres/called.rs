@@ -1,5 +1,6 @@
 //! The statements of [`super::plan`]: taking the keys of effects, and locking those that are held with all they depend on.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use hapax_ledger::id::{EffectId, EventId};
@@ -17,7 +18,7 @@ use super::effect_id::{key_shard, queue_shard};
 use super::moment::Moment;
 use super::plan::{Key, Plan, Wanted};
 use super::pool::{Param, Statement, Taken};
-use super::wire::{Uuid, received};
+use super::wire::{Uuid, received, sendable};
 use crate::error::StoreError;
 
 /// The statement that takes the keys of effects, from the parameters of [`EffectColumns`]. One text, so that the way of new
@@ -69,7 +70,7 @@ pub(super) async fn plan(
     moment: Moment,
 ) -> Result<Plan, StoreError> {
     let mut plan = Plan::new(wanted, fresh, moment);
-    lock_rest(taken, wanted, &decisions.retried(), &mut plan).await?;
+    lock_rest(taken, wanted, &decisions.retried(), None, &mut plan).await?;
     plan.carry_out(&mut decisions.events, &decisions.deeds)?;
     Ok(plan)
 }
@@ -82,11 +83,13 @@ struct Frozen {
 }
 
 /// Locks all that the plan depends on and reads it: the chains of new effects, and the effects that are there, with theirs. Those
-/// are the holders of wanted keys, and what events that are there, and of which something may come back, had called for.
+/// are the holders of wanted keys, and what events that are there, and of which something may come back, had called for: all of it, or what
+/// has one of these names.
 pub(super) async fn lock_rest(
     taken: &Taken,
     wanted: &Wanted<'_>,
     events: &BTreeSet<EventId>,
+    names: Option<&[String]>,
     plan: &mut Plan,
 ) -> Result<(), StoreError> {
     let taken_by_us = |key: &Key| plan.keys.contains_key(key);
@@ -104,7 +107,7 @@ pub(super) async fn lock_rest(
         frozen.extend(read_holders(taken, &held, plan).await?);
     }
     if !events.is_empty() {
-        frozen.extend(read_called(taken, events, plan).await?);
+        frozen.extend(read_called(taken, events, names, plan).await?);
     }
     let new = plan.new.values().map(|held| &held.effect);
     let new = new.filter_map(|effect| Some((&*effect.name, &*effect.order.as_ref()?.entity)));
@@ -158,13 +161,16 @@ async fn read_holders(
     Ok(frozen.collect())
 }
 
-/// Reads what these events call for. None of it can go while its event is there: whoever does not hold the event's key has to
+/// Reads what these events call for, as far as it has one of these names. None of it can go while its event is there: whoever does not hold the event's key has to
 /// look, once it is locked, whether it still is.
 async fn read_called(
     taken: &Taken,
     events: &BTreeSet<EventId>,
+    names: Option<&[String]>,
     plan: &mut Plan,
 ) -> Result<Vec<Frozen>, StoreError> {
+    let names: Option<Vec<Cow<'_, str>>> =
+        names.map(|names| names.iter().map(|name| sendable(name)).collect());
     let shards: Vec<i16> = events.iter().map(|id| id.0.shard() as i16).collect();
     let ids: Vec<Uuid> = events.iter().map(|id| Uuid(id.bytes())).collect();
     let rows = taken
@@ -175,8 +181,13 @@ async fn read_called(
                  UNION ALL
                  SELECT effect FROM hapax.effect_link WHERE shard = k.shard AND event = k.event
              ) c (id)
-             JOIN hapax.effect e ON e.id = c.id",
-            &[(&shards, Type::INT2_ARRAY), (&ids, Type::UUID_ARRAY)],
+             JOIN hapax.effect e ON e.id = c.id
+             WHERE $3::text[] IS NULL OR e.name = ANY ($3)",
+            &[
+                (&shards, Type::INT2_ARRAY),
+                (&ids, Type::UUID_ARRAY),
+                (&names, Type::TEXT_ARRAY),
+            ],
         )
         .await?;
     let frozen = rows.iter().map(|row| {

@@ -3,6 +3,9 @@
 //! All that the decision is about is locked first, in the order of the schema: keys of what it brings, chains, effects, events. Then
 //! the facts are read, and nothing moves between them and the deed. Which effects those are is read without a lock; whoever adds one to
 //! an event holds the event's lock, so it shows once that is ours, and the command begins again. The audit log comes last.
+//!
+//! A command that is limited to some effects locks those and not the others, of which a message may have thousands. Where the event stands is
+//! read under its lock, as it is when a worker settles one of many (see [`super::status`]).
 
 use hapax_ledger::id::EventId;
 use hapax_ledger::time::Time;
@@ -41,15 +44,27 @@ pub(super) async fn command(
         return rehearse(pool, command, clock).await;
     }
     let brought = Brought::of(command)?;
+    let mut names = named(command);
     for _ in 0..TRIES_MAX {
-        let commanded = attempt(pool, command, &brought, entropy, clock).await?;
+        let commanded = attempt(pool, (command, names), &brought, entropy, clock).await?;
         if let Some(commanded) = commanded {
             return Ok(commanded);
         }
+        names = None;
     }
     Err(unavailable(
         "the event called for something new each time a command had locked it",
     ))
+}
+
+/// The names of those that the command may move, if it may not move all. Whoever names a revision means the event as a whole (E4).
+fn named(command: &Command) -> Option<&[String]> {
+    match command.decision {
+        Decision::Retry | Decision::Replay { .. } if command.if_revision.is_none() => {
+            command.only.as_deref()
+        }
+        _ => None,
+    }
 }
 
 /// What a command brings along.
@@ -93,7 +108,7 @@ impl Brought {
     }
 }
 
-/// What is known of an event before anything is locked. The first two never change.
+/// What is known of an event before anything is locked. The first two never change; the others count where effects are brought.
 struct Seen {
     received_at: Time,
     event_type: Option<String>,
@@ -102,17 +117,27 @@ struct Seen {
     next_place: i32,
 }
 
-async fn see(taken: &Taken, event: EventId) -> Result<Option<Seen>, StoreError> {
+/// The event alone, for whoever brings nothing that would need a place.
+const EVENT: &str =
+    "SELECT v.at, v.type, true, 0 FROM hapax.event v WHERE v.shard = $1 AND v.id = $2";
+const EVENT_AND_PLAN: &str =
+    "SELECT v.at, v.type, EXISTS (SELECT FROM hapax.effect WHERE event = $2)
+         OR EXISTS (SELECT FROM hapax.effect_link WHERE shard = $1 AND event = $2),
+         (SELECT coalesce(max(c.place) + 1, 0) FROM (
+             SELECT place FROM hapax.effect WHERE event = $2
+             UNION ALL
+             SELECT place FROM hapax.effect_link WHERE shard = $1 AND event = $2
+         ) AS c (place))
+     FROM hapax.event v WHERE v.shard = $1 AND v.id = $2";
+
+async fn see(taken: &Taken, event: EventId, brought: &Brought) -> Result<Option<Seen>, StoreError> {
+    let sql = match brought.effects.is_empty() {
+        true => EVENT,
+        false => EVENT_AND_PLAN,
+    };
     let rows = taken
         .query(
-            "SELECT v.at, v.type, EXISTS (SELECT FROM hapax.effect WHERE event = $2)
-                 OR EXISTS (SELECT FROM hapax.effect_link WHERE shard = $1 AND event = $2),
-                 (SELECT coalesce(max(c.place) + 1, 0) FROM (
-                     SELECT place FROM hapax.effect WHERE event = $2
-                     UNION ALL
-                     SELECT place FROM hapax.effect_link WHERE shard = $1 AND event = $2
-                 ) AS c (place))
-             FROM hapax.event v WHERE v.shard = $1 AND v.id = $2",
+            sql,
             &[
                 (&(event.0.shard() as i16), Type::INT2),
                 (&Uuid(event.bytes()), Type::UUID),
@@ -127,10 +152,10 @@ async fn see(taken: &Taken, event: EventId) -> Result<Option<Seen>, StoreError> 
     }))
 }
 
-/// One try. `None`: the event calls for something by now that is not locked.
+/// One try, with those of these names, or with all. `None`: something is not locked that should be; the event may call for it only by now.
 async fn attempt(
     pool: &Pool,
-    command: &Command,
+    (command, names): (&Command, Option<&[String]>),
     brought: &Brought,
     entropy: &Entropy,
     clock: &LeaseClock,
@@ -138,7 +163,7 @@ async fn attempt(
     let taken = pool.take().await?;
     let earlier = audit::earlier(&taken, &command.by);
     let ((), earlier, seen) =
-        tokio::try_join!(biased; taken.open(), earlier, see(&taken, command.event))?;
+        tokio::try_join!(biased; taken.open(), earlier, see(&taken, command.event, brought))?;
     let seen = match (earlier, seen) {
         (Some(before), _) => return give_up(taken, Commanded::Before(before)).await,
         (None, None) => return give_up(taken, Commanded::NoEvent).await,
@@ -159,11 +184,12 @@ async fn attempt(
         from: seen.next_place as usize,
     });
     let arrival = brought.arrival.as_ref();
-    let locked = Locked::take(&taken, command.event, calling, arrival, entropy, clock).await?;
+    let whose = (command.event, names);
+    let locked = Locked::take(&taken, whose, calling, arrival, entropy, clock).await?;
     let Some(facts) = facts::of_locked(&taken, command.event, clock).await? else {
         return give_up(taken, Commanded::NoEvent).await;
     };
-    if !locked.covers(&facts) || planned && !facts.effects.is_empty() {
+    if !locked.covers(&facts, names) || planned && !facts.effects.is_empty() {
         taken.roll_back().await;
         return Ok(None);
     }

@@ -25,7 +25,7 @@ use super::stored::GroupRows;
 use super::wire::{Uuid, received};
 use crate::deeds::{self, Deed, Deeds};
 use crate::error::StoreError;
-use crate::nouns::{Arrival, Command, ConflictDecision, Decision, Done, EventFacts};
+use crate::nouns::{Arrival, Command, ConflictDecision, Decision, Done, EffectFacts, EventFacts};
 
 /// All that a command has locked, and what it plans.
 pub(super) struct Locked<'a> {
@@ -37,10 +37,11 @@ pub(super) struct Locked<'a> {
 }
 
 impl<'a> Locked<'a> {
-    /// Locks what the event calls for, what the command brings, and all events around both. The transaction is open.
+    /// Locks what the event calls for, or what of it has one of these names, what the command brings, and all events around both. The
+    /// transaction is open.
     pub(super) async fn take(
         taken: &Taken,
-        event: EventId,
+        (event, names): (EventId, Option<&[String]>),
         calling: Option<Calling<'a>>,
         arrival: Option<&'a Arrival>,
         entropy: &Entropy,
@@ -59,7 +60,7 @@ impl<'a> Locked<'a> {
         let mut plan = Plan::new(&wanted, &fresh, moment);
         let mut events = decisions.retried();
         events.insert(event);
-        called::lock_rest(taken, &wanted, &events, &mut plan).await?;
+        called::lock_rest(taken, &wanted, &events, names, &mut plan).await?;
         let mut around = Around::all_of(&plan.hand);
         around.lock_too(event);
         decisions
@@ -83,11 +84,24 @@ impl<'a> Locked<'a> {
         })
     }
 
-    /// Is all locked that the facts are about?
-    pub(super) fn covers(&self, facts: &EventFacts) -> bool {
+    /// Is all locked that the facts are about, or that has one of these names? Those that have one stand for themselves: where one waits for
+    /// another of the event, all are to be locked.
+    pub(super) fn covers(&self, facts: &EventFacts, names: Option<&[String]>) -> bool {
         let held = &self.plan.hand.held;
-        let mut effects = facts.effects.iter().map(|facts| &facts.effect);
-        effects.all(|effect| held.contains_key(&effect.id))
+        facts
+            .effects
+            .iter()
+            .all(|EffectFacts { effect, after, .. }| {
+                let is_held = held.contains_key(&effect.id);
+                let Some(names) = names else {
+                    return is_held;
+                };
+                let is_named = |of: &str| names.iter().any(|name| name == of);
+                match is_named(&effect.name) {
+                    true => is_held && after.is_empty(),
+                    false => !after.iter().any(|first| is_named(first)),
+                }
+            })
     }
 }
 
@@ -142,16 +156,23 @@ pub(super) async fn carry_out(
     first.extend(run.as_ref().map(RunRow::statement));
     let (_, stand) = tokio::try_join!(biased; taken.run_all(&first), around.look(taken))?;
     let changes = stand.write(taken, &plan.hand.reviews, rows.rest()).await?;
+    let facts = async {
+        match run {
+            // What is shown is what the run began with.
+            Some(_) => Ok(None),
+            None => facts::of_locked(taken, command.event, clock).await,
+        }
+    };
     let (facts, mut lanes) = tokio::try_join!(
         biased;
-        facts::of_locked(taken, command.event, clock),
+        facts,
         claimable(taken, [Some(command.event), promoted].into_iter().flatten()),
     )?;
     lanes.extend(opened(&changes));
     let run = run.map(|_| command.run);
-    let verdict = match (run, facts) {
-        (None, Some(facts)) => facts.verdict(command.decision.action(), &command.classes),
-        (Some(_), _) | (None, None) => deeds.verdict,
+    let verdict = match facts {
+        Some(facts) => facts.verdict(command.decision.action(), &command.classes),
+        None => deeds.verdict,
     };
     Ok(Done {
         run,

@@ -237,7 +237,7 @@ impl Next {
         let (fresh, moment) = tokio::try_join!(biased; take, moment(&taken, clock))?;
         let mut plan = Plan::new(&wanted, &fresh, moment);
         // What was made before is not alone, so that none of it has to be locked.
-        called::lock_rest(&taken, &wanted, &BTreeSet::new(), &mut plan).await?;
+        called::lock_rest(&taken, &wanted, &BTreeSet::new(), None, &mut plan).await?;
         plan.joined.insert(self.event);
         plan.call(&calling)?;
         plan.open_gates();

@@ -245,7 +245,7 @@ impl Asking<'_> {
         let mut plan = Plan::new(&wanted, &fresh, moment);
         // All that the event calls for: what was alone will not be.
         let joined = BTreeSet::from([calling.event]);
-        called::lock_rest(taken, &wanted, &joined, &mut plan).await?;
+        called::lock_rest(taken, &wanted, &joined, None, &mut plan).await?;
         plan.joined = joined;
         let mut around = Around::all_of(&plan.hand);
         around.lock_too(calling.event);

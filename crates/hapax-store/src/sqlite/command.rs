@@ -1,12 +1,15 @@
 //! What operators decide: the facts, the decision, its deeds, its run and its audit record, in one transaction (E1, J1).
 
+use std::sync::Arc;
+
 use hapax_ledger::effect::EffectState;
 use hapax_ledger::id::EventId;
 use hapax_ledger::order::Gate;
 use hapax_ledger::verdict::Verdict;
-use rusqlite::Connection;
+use rusqlite::{Connection, params};
 
 use super::conflict::{self, Conflict};
+use super::effect::{PLACE_BITS, PLACE_MAX};
 use super::gate::Opened;
 use super::read::row_of;
 use super::writer::Tx;
@@ -185,9 +188,14 @@ fn finish(
         }
     }
     let run = run::add(tx.db, command)?;
-    let verdict = match (run, read_facts(tx, command.event)?) {
-        (None, Some(facts)) => facts.verdict(command.decision.action(), &command.classes),
-        (Some(_), _) | (None, None) => deeds.verdict,
+    let facts = match run {
+        // What is shown is what the run began with.
+        Some(_) => None,
+        None => read_facts(tx, command.event)?,
+    };
+    let verdict = match facts {
+        Some(facts) => facts.verdict(command.decision.action(), &command.classes),
+        None => deeds.verdict,
     };
     let answer = deeds::answer(command, run, promoted, &verdict);
     let entry = audit::Entry {
@@ -208,11 +216,21 @@ fn finish(
 
 /// Lanes in which something that the event calls for can be claimed.
 fn claimable(db: &Connection, event: EventId, lanes: &mut Opened) -> Result<(), StoreError> {
-    for held in effect::of_event(db, row_of(event))? {
-        let effect = held.effect;
-        if effect.record.state == EffectState::Pending && effect.gate == Gate::Open {
-            lanes.insert(effect.lane);
-        }
-    }
+    let row = row_of(event);
+    let first = row << PLACE_BITS;
+    // By their rows: the index of what is due has that of all events.
+    let found: rusqlite::Result<Vec<Arc<str>>> = db
+        .prepare_cached(
+            "SELECT lane FROM effect NOT INDEXED WHERE seq BETWEEN ?1 AND ?2 AND state = ?4 AND gate = ?5
+             UNION ALL
+             SELECT e.lane FROM effect_link l CROSS JOIN effect e NOT INDEXED ON e.seq = l.effect
+             WHERE l.event = ?3 AND e.state = ?4 AND e.gate = ?5",
+        )
+        .and_then(|mut find| {
+            let (state, gate) = (EffectState::Pending.code(), Gate::Open.code());
+            let params = params![first, first | PLACE_MAX, row, state, gate];
+            find.query_map(params, |row| row.get(0))?.collect()
+        });
+    lanes.extend(found.map_err(sql_error)?);
     Ok(())
 }

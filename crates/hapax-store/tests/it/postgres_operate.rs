@@ -252,7 +252,13 @@ fn decision(n: usize, effect: Option<EffectId>) -> Decision {
 async fn decide(node: &Subject, id: EventId, n: usize) {
     let found = node.event(id).await.expect("the store reads");
     let effect = found.and_then(|found| Some(found.effects.get(n % 4)?.id));
-    give(node, command(id, decision(n, effect))).await;
+    let wanted = Command {
+        only: (n / 5)
+            .is_multiple_of(2)
+            .then(|| vec![format!("e{}", n % 3)]),
+        ..command(id, decision(n, effect))
+    };
+    give(node, wanted).await;
 }
 
 /// D7, E1, F1, J1: nodes that decide, work, accept, claim for themselves and reap at once neither deadlock nor leave an event behind

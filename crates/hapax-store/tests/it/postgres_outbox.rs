@@ -2,14 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use hapax_ledger::event::EventStatus;
 use hapax_ledger::id::EventId;
 use hapax_store::conformance::fan_out::fan_out;
+use hapax_store::conformance::operator::{command, give};
 use hapax_store::conformance::publisher::{
-    app, app_id, boxed, changes, endpoint, event_type, later, message, ordered, put, stored,
+    app, app_id, boxed, changes, endpoint, endpoint_id, event_type, later, message, ordered, put,
+    stored,
 };
 use hapax_store::conformance::sample::{Dial, Subject, all, at, detail};
-use hapax_store::conformance::worker::{SETTLED, START, claim, done};
-use hapax_store::nouns::{Entry, MessageFilter, PollAsk, PollPlace, Put, Receipted};
+use hapax_store::conformance::worker::{GIVEN_UP, SETTLED, START, claim, claim_one, done, names};
+use hapax_store::nouns::{
+    Command, Commanded, Decision, Entry, MessageFilter, PollAsk, PollPlace, Put, Receipted,
+};
 
 use crate::database::{Database, with_database};
 use crate::postgres::open_with;
@@ -51,6 +56,48 @@ fn nodes_number_messages_together() {
             assert_eq!(*given, (1..=given.len() as u64).collect::<Vec<u64>>());
         }
         assert_eq!(numbers.values().map(Vec::len).sum::<usize>(), 50);
+    });
+}
+
+/// A delivery is sent again while others of its message are under way: it does not wait for those, whether or not they have an order.
+#[test]
+fn a_delivery_that_is_sent_again_does_not_wait_for_others_of_its_message() {
+    with_database(|database| async move {
+        let dial = Dial::default();
+        let store = open_with(&database, &dial).await;
+        for new in [
+            message(1, "plain", at(0), &[1, 2, 3], 0),
+            ordered(message(1, "ordered", at(0), &[1, 2, 3], 0), "o"),
+        ] {
+            let event = stored(&store, new).await.event;
+            for effect in claim(&store).await {
+                done(&store, &effect, START).await;
+                done(&store, &effect, GIVEN_UP).await;
+            }
+            let first = endpoint_id(1).to_string();
+            let other = database.client().await;
+            let hold = format!("BEGIN; SELECT FROM hapax.queue WHERE lane <> '{first}' FOR UPDATE");
+            other.batch_execute(&hold).await.expect("the server obeys");
+            let resend = |decision| Command {
+                only: Some(vec![first.clone()]),
+                ..command(event, decision)
+            };
+            let sent = give(&store, resend(Decision::Retry)).await;
+            assert!(
+                matches!(&sent, Commanded::Done(sent) if names(sent.opened.clone()) == [&*first]),
+                "{sent:?}"
+            );
+            let again = claim_one(&store).await;
+            assert_eq!(*again.lane, *first);
+            done(&store, &again, START).await;
+            done(&store, &again, SETTLED).await;
+            let force = vec![first.clone()];
+            let forced = give(&store, resend(Decision::Replay { force })).await;
+            assert!(matches!(forced, Commanded::Done(_)), "{forced:?}");
+            done(&store, &claim_one(&store).await, START).await;
+            let status = detail(&store, event).await.event.status;
+            assert_eq!(status, EventStatus::Dead, "the others are");
+        }
     });
 }
 

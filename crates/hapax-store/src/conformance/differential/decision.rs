@@ -23,6 +23,8 @@ pub(super) enum OperateCommand {
         revision: Revision,
         /// The config has made a class stricter.
         strict: bool,
+        /// Limited to effects of one name.
+        only: Option<usize>,
     },
     Own {
         /// Of one of the latest events, or of one of its own.
@@ -110,17 +112,19 @@ pub(super) fn operate_command() -> impl Strategy<Value = OperateCommand> {
         prop::option::weighted(0.2, 0..REQUESTS),
         revision,
         prop::bool::weighted(0.1),
+        prop::option::weighted(0.3, 0..NAMES.len()),
     )
-        .prop_map(|(latest, decision, dry_run, request, revision, strict)| {
-            OperateCommand::Decide {
+        .prop_map(
+            |(latest, decision, dry_run, request, revision, strict, only)| OperateCommand::Decide {
                 latest,
                 decision,
                 dry_run,
                 request,
                 revision,
                 strict,
-            }
-        });
+                only,
+            },
+        );
     let own = (
         prop::option::of(0..LATEST_EVENTS),
         0..OWN_NAMES.len(),

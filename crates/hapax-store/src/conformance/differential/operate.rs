@@ -88,6 +88,7 @@ impl Pair {
             request,
             revision,
             strict,
+            only,
             ..
         } = sketch
         else {
@@ -108,7 +109,7 @@ impl Pair {
         let command = |event, decision, if_revision| Command {
             event,
             decision,
-            only: None,
+            only: only.map(|name| vec![NAMES[name].to_owned()]),
             by: request.map_or_else(ada, |number| {
                 // The same key with another question, every so often.
                 asking(&format!("r{}", number / 2), number)
