@@ -157,35 +157,36 @@ impl Bench<'_> {
 
     fn lanes(&self) -> anyhow::Result<()> {
         let mut session = Session::new("dispatch-lanes", self.load);
-        let alone = || self.start(&self.order("lanes", self.sqlite("alone")));
-        session.measure_itself(&["alone"], alone()?)?;
-        let settling = Order {
-            lanes_down: LANES_DOWN,
-            ..self.order("lanes", self.sqlite("settling"))
-        };
         let beside = format!("beside {LANES_DOWN} down");
         let at_first = format!("{beside}, at first");
-        session.measure_itself(&[&at_first], self.start(&settling)?)?;
-        let settled = Order {
-            warmup_ms: self.load.round_ms * ROUNDS_TO_SETTLE,
-            store: self.sqlite("settled"),
-            ..settling
+        let down = |store: String| Order {
+            lanes_down: LANES_DOWN,
+            ..self.order("lanes", store)
         };
-        session.measure_itself(&[&beside], self.start(&settled)?)?;
-        // Before and after, since this takes minutes, and the machine may be another by then.
-        session.measure_itself(&["alone"], alone()?)?;
+        session.measure_itself(&[&at_first], self.start(&down(self.sqlite("at-first")))?)?;
+        // By turns, although that takes minutes: a disk has good ones and bad ones.
+        session.by_turns(|session, load| {
+            let turn = session.rounds(&beside);
+            let alone = Order {
+                rounds: load.rounds,
+                ..self.order("lanes", self.sqlite(&format!("alone-{turn}")))
+            };
+            session.measure_itself(&["alone"], self.start(&alone)?)?;
+            let settled = Order {
+                warmup_ms: self.load.round_ms * ROUNDS_TO_SETTLE,
+                rounds: load.rounds,
+                ..down(self.sqlite(&format!("settled-{turn}")))
+            };
+            session.measure_itself(&[&beside], self.start(&settled)?)
+        })?;
+        let verdict = p99_beside(&session, &beside, "alone");
         let p99 = |name: &str| session.row(name)?.median_us(|round| round.p99_us);
-        let (alone, at_first, beside) = (p99("alone"), p99(&at_first), p99(&beside));
+        let at_first = beside_alone(p99(&at_first), p99("alone"));
         println!(
             "Accept to delivery in 100 lanes at a steady pace; what was refused at accept is listed, not timed."
         );
         session.finish("alone")?;
-        println!(
-            "p99, median of the rounds: {} alone; {} beside {LANES_DOWN} lanes that are down (wanted at most 1.20 of alone); {} while they go down",
-            shown(alone),
-            beside_alone(beside, alone),
-            beside_alone(at_first, alone),
-        );
+        println!("{verdict}, wanted at most 1.20; {at_first} while they go down");
         Ok(())
     }
 
@@ -222,6 +223,19 @@ impl Bench<'_> {
 /// A time, or that there was none.
 pub(super) fn shown(time_us: Option<u64>) -> String {
     time_us.map_or_else(|| "no answers".to_owned(), time)
+}
+
+/// How the p99 of a row compares with another's that was taken by turns with it.
+pub(super) fn p99_beside(session: &Session, row: &str, alone: &str) -> String {
+    let p99 = |name: &str| session.row(name)?.median_us(|round| round.p99_us);
+    let pair = session.row(row).zip(session.row(alone));
+    let times = pair.and_then(|(own, other)| own.times_of(other, |round| round.p99_us));
+    let times = times.map_or_else(|| "no answers".to_owned(), |times| format!("{times:.2}"));
+    format!(
+        "p99, median of the rounds: {} {alone}, {} {row}; of pairs of rounds {times}",
+        shown(p99(alone)),
+        shown(p99(row)),
+    )
 }
 
 /// A time beside another.

@@ -82,6 +82,25 @@ impl Row {
         all.get(all.len().saturating_sub(1) / 2).copied().flatten()
     }
 
+    /// One of its times beside the same of another row's: the median over pairs of rounds, as for [`Row::share_of`]. A round without answers
+    /// took longer than any; `None` if it is the median, or there is nothing to compare with.
+    pub(super) fn times_of(&self, other: &Row, pick: impl Fn(&Round) -> u64) -> Option<f64> {
+        let time = |measured: &Measured| {
+            let round = &measured.round;
+            (round.answers() > 0).then(|| pick(round) as f64)
+        };
+        let pairs = self.rounds.iter().zip(&other.rounds);
+        let mut all: Vec<f64> = pairs
+            .filter_map(|(own, other)| {
+                let other = time(other).filter(|time| *time > 0.0)?;
+                Some(time(own).map_or(f64::INFINITY, |own| own / other))
+            })
+            .collect();
+        all.sort_by(f64::total_cmp);
+        let median = all.get(all.len().saturating_sub(1) / 2).copied();
+        median.filter(|times| times.is_finite())
+    }
+
     /// The most memory that the server held at the end of a round.
     pub(super) fn rss_kib_max(&self) -> Option<u64> {
         self.rounds
@@ -164,6 +183,29 @@ pub(super) mod tests {
         assert_eq!(p99(&[5, 0, 5]), Some(1_500));
         assert_eq!(p99(&[0, 5, 0]), None);
         assert_eq!(p99(&[]), None);
+    }
+
+    #[test]
+    fn times_are_compared_within_pairs_and_nothing_is_never_fast() {
+        let times = |own: &[u64], other: &[u64]| {
+            let [own, other] = [own, other].map(|p99s| {
+                let mut row = row("a", &vec![1; p99s.len()]);
+                for (measured, p99) in row.rounds.iter_mut().zip(p99s) {
+                    measured.round.p99_us = *p99;
+                    if *p99 == 0 {
+                        measured.round.statuses.clear();
+                    }
+                }
+                row
+            });
+            own.times_of(&other, |round| round.p99_us)
+        };
+        assert_eq!(times(&[20, 300, 50], &[10, 100, 100]), Some(2.0));
+        assert_eq!(times(&[0, 20, 0], &[10, 10, 10]), None);
+        assert_eq!(times(&[0, 20, 30], &[10, 10, 10]), Some(3.0));
+        assert_eq!(times(&[5, 20], &[0, 10]), Some(2.0));
+        assert_eq!(times(&[5], &[0]), None);
+        assert_eq!(times(&[], &[]), None);
     }
 
     #[test]

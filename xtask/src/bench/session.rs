@@ -114,6 +114,11 @@ impl Session {
         self.rows.iter().find(|row| row.name == name)
     }
 
+    /// How many rounds of a row were taken.
+    pub(super) fn rounds(&self, name: &str) -> usize {
+        self.row(name).map_or(0, |row| row.rounds.len())
+    }
+
     /// Prints the table with ratios to the row `ceiling`, and keeps the results for the next run to compare with.
     pub(super) fn finish(self, ceiling: &str) -> anyhow::Result<()> {
         let report = Report::new(self.name, self.load, self.rows);
