@@ -7,7 +7,7 @@ const STRETCH: Duration = Duration::from_secs(1);
 
 /// Counts what comes back, in the stretch that is going on and in the one before it.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Pace {
+pub(super) struct Pace {
     since: Option<Instant>,
     count: u32,
     before: u32,
@@ -15,7 +15,7 @@ pub struct Pace {
 
 impl Pace {
     /// A request came back.
-    pub fn note(&mut self, now: Instant) {
+    pub(super) fn note(&mut self, now: Instant) {
         match self.age(now) {
             Some(age) if age < STRETCH => {}
             Some(age) if age < 2 * STRETCH => {
@@ -31,7 +31,7 @@ impl Pace {
     }
 
     /// How many came back in the last second, and in up to one more before that.
-    pub fn lately(&self, now: Instant) -> u32 {
+    pub(super) fn lately(&self, now: Instant) -> u32 {
         match self.age(now) {
             Some(age) if age < STRETCH => self.before.saturating_add(self.count),
             Some(age) if age < 2 * STRETCH => self.count,
