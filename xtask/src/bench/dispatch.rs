@@ -16,9 +16,9 @@ use crate::load::Generator;
 use crate::postgres::ThrowAway;
 use crate::workspace;
 
-/// Effects that are accepted and not done, at most: sixteen times the slots of their lane, as many as a fast one holds in memory. Fewer
-/// leave slots empty while commits are under way; more go the longer way over the store.
-pub(super) const OUTSTANDING: usize = 1_024;
+/// Effects that are accepted and not done, at most: twelve for each slot of their lane, of the sixteen that a fast one holds in memory. Fewer
+/// leave slots empty while commits are under way; where there are more, some go the longer way over the store.
+pub(super) const OUTSTANDING: usize = 768;
 /// The row of the bare sender.
 pub(super) const BARE: &str = "bare sender";
 /// Lanes whose target is down; 100 more are well.
