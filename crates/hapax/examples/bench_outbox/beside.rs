@@ -1,4 +1,4 @@
-//! How long a message takes to endpoints that are well, alone and beside some that are bad.
+//! How long a message takes to endpoints that are well, while as many go to three others: those are well, too, or bad.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,9 +20,9 @@ use crate::{Order, Row};
 const WELL: usize = 100;
 /// Between two messages to them: 500 a second, far below what the store can do, and 1,000 in a round of two seconds.
 const PACE: Duration = Duration::from_millis(2);
-/// A message to all bad endpoints goes with every so many of the others: 50 a second, ten times what they could take if they were
-/// only as slow as an attempt may be.
-const BAD_EVERY: usize = 10;
+/// A message to the three others goes with every so many: 50 a second, ten times what bad ones could take if they were only as slow as an
+/// attempt may be.
+const OTHERS_EVERY: usize = 10;
 
 /// Publishes at a steady pace to the endpoints that are well by turns, each from before it is published until its receiver has it.
 pub(crate) async fn run(order: &Order) -> anyhow::Result<()> {
@@ -36,17 +36,23 @@ pub(crate) async fn run(order: &Order) -> anyhow::Result<()> {
             .await?;
         well.push(app);
     }
-    let bad = match order.row {
-        Row::Beside => Some(bad_app(&outbox).await?),
-        Row::Alone | Row::DeliveredRate | Row::Figures => None,
-    };
+    let others = outbox.app().await?;
+    for manner in Manner::ALL {
+        let address = match order.row {
+            Row::Beside => bad::start(manner)?,
+            Row::Alone | Row::DeliveredRate | Row::Figures => sink.address,
+        };
+        outbox
+            .endpoint(others, address, EndpointExtra::default())
+            .await?;
+    }
     let tally = Arc::new(Tally::default());
     let pacing = Pacing {
         outbox: outbox.clone(),
         sink,
         tally: tally.clone(),
         body: payload(order.body_bytes),
-        bad,
+        others,
     };
     let mut under_way = JoinSet::new();
     let tallies: [&Tally; 1] = [&tally];
@@ -59,24 +65,12 @@ pub(crate) async fn run(order: &Order) -> anyhow::Result<()> {
     counted
 }
 
-/// An application whose endpoints are all bad.
-async fn bad_app(outbox: &Outbox) -> anyhow::Result<AppId> {
-    let app = outbox.app().await?;
-    for manner in Manner::ALL {
-        let address = bad::start(manner)?;
-        outbox
-            .endpoint(app, address, EndpointExtra::default())
-            .await?;
-    }
-    Ok(app)
-}
-
 struct Pacing {
     outbox: Arc<Outbox>,
     sink: Arc<Sink>,
     tally: Arc<Tally>,
     body: Bytes,
-    bad: Option<AppId>,
+    others: AppId,
 }
 
 impl Pacing {
@@ -87,11 +81,11 @@ impl Pacing {
         for (number, app) in well.iter().cycle().enumerate() {
             pace.tick().await;
             under_way.spawn(self.one(*app));
-            if let Some(bad) = self.bad.filter(|_| number.is_multiple_of(BAD_EVERY)) {
-                let (outbox, body) = (self.outbox.clone(), self.body.clone());
+            if number.is_multiple_of(OTHERS_EVERY) {
+                let (outbox, body, others) = (self.outbox.clone(), self.body.clone(), self.others);
                 under_way.spawn(async move {
-                    if let Err(error) = outbox.publish(bad, body).await {
-                        eprintln!("not published to the bad ones: {error}");
+                    if let Err(error) = outbox.publish(others, body).await {
+                        eprintln!("not published to the others: {error}");
                     }
                 });
             }
