@@ -161,8 +161,8 @@ async fn read_holders(
     Ok(frozen.collect())
 }
 
-/// Reads what these events call for, as far as it has one of these names. None of it can go while its event is there: whoever does not hold the event's key has to
-/// look, once it is locked, whether it still is.
+/// Reads what these events call for, as far as it has one of these names. None of it can go while its event is there: whoever does not hold
+/// the event's key has to look, once it is locked, whether it still is.
 async fn read_called(
     taken: &Taken,
     events: &BTreeSet<EventId>,
