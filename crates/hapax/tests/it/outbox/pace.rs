@@ -150,25 +150,27 @@ async fn the_lower_rate_counts() {
     scene.end().await;
 }
 
-/// A consumer that only fails is left alone for a while, tried with one request, and served again.
+/// A consumer that only fails is left alone for a while, tried with one request, and served again. Five failures open the breaker of one that
+/// has never answered; more of them would make the pause longer than a test should last.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_breaker_opens_and_closes() {
+    const FAILURES: usize = 5;
     let world = World::new(|seen| match seen.before {
-        0..10 => Act::HangUp,
+        0..FAILURES => Act::HangUp,
         _ => Act::Answer(200),
     });
     let scene = Scene::new().await;
     let app = scene.app(&AppExtra::default()).await;
     scene.endpoint(app, &world.url("/"), tries(20)).await;
     let event = scene.publish(app, "{}", About::default()).await;
-    block_in_place(|| world.wait_for("ten", |seen| seen.len() == 10));
+    block_in_place(|| world.wait_for("five", |seen| seen.len() == FAILURES));
     let opened = tick();
     scene.until_state(event, EffectState::Done).await;
     assert!(
         tick() - opened >= Duration::from_millis(400),
         "a pause of half a second at least"
     );
-    assert_eq!(world.seen().len(), 11);
+    assert_eq!(world.seen().len(), FAILURES + 1);
     scene.end().await;
 }
 
