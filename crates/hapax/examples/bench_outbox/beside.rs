@@ -1,4 +1,4 @@
-//! How long a message takes to endpoints that are well, while as many go to three others: those are well, too, or bad.
+//! How long a message takes to endpoints that are well, while a tenth as many go to three others: those are well, too, or bad.
 
 use std::sync::Arc;
 use std::time::Duration;
