@@ -34,8 +34,9 @@ struct Check {
     run: fn(&Tree) -> Vec<Finding>,
 }
 
-const CHECKS: [Check; 14] = [
+const CHECKS: [Check; 15] = [
     check("sql", sql::outside_the_store),
+    check("arrays", sql::arrays_side_by_side),
     check("dependencies", dependencies::forbidden),
     check("doors", doors::importing_each_other),
     check("status-codes", status_codes::outside_http),

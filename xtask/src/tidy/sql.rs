@@ -1,4 +1,4 @@
-//! SQL stands in hapax-store only.
+//! SQL stands in hapax-store only, and there turns arrays into rows the cheap way.
 
 use super::Finding;
 use super::tree::Tree;
@@ -69,6 +69,27 @@ pub(super) fn outside_the_store(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
+/// Statements in which one `unnest` takes several arrays.
+pub(super) fn arrays_side_by_side(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in tree.files().filter(|file| file.path.starts_with(STORE)) {
+        for (line, text) in &file.source.strings {
+            if takes_several_arrays(text) {
+                let message = "one unnest of several arrays: unnest each in the select list, which costs a fraction of it (postgres/columns.rs)";
+                findings.push(Finding::failure(&file.path, *line, message));
+            }
+        }
+    }
+    findings
+}
+
+fn takes_several_arrays(text: &str) -> bool {
+    let calls = text.split("unnest(").skip(1);
+    calls
+        .filter_map(|call| call.split_once(')'))
+        .any(|(arguments, _)| arguments.contains(','))
+}
+
 fn is_statement(text: &str) -> bool {
     let mut words = text.split_whitespace();
     let Some(first) = words.next() else {
@@ -121,6 +142,26 @@ mod tests {
         for text in others {
             assert!(!is_statement(text), "{text}");
         }
+    }
+
+    #[test]
+    fn arrays_become_rows_one_by_one() {
+        let files = [
+            (
+                "crates/hapax-store/src/a.rs",
+                "f(\"SELECT unnest($1::int2[]), unnest($2::uuid[])\")",
+            ),
+            (
+                "crates/hapax-store/src/b.rs",
+                "f(\"FROM unnest($1::int2[]) AS k, t\")",
+            ),
+            (
+                "crates/hapax-store/src/c.rs",
+                "f(\"FROM unnest($1::int2[], $2::uuid[]) AS k\")",
+            ),
+        ];
+        let expected = ["crates/hapax-store/src/c.rs:1"];
+        assert_eq!(places(arrays_side_by_side, &files), expected);
     }
 
     #[test]

@@ -113,7 +113,7 @@ impl History {
         .await
         .map_err(failed)?;
         db.execute(
-            "INSERT INTO lane SELECT n - 1, shard, name FROM unnest($1::int2[], $2::text[]) WITH ORDINALITY AS l (shard, name, n)",
+            "INSERT INTO lane SELECT generate_subscripts($1::int2[], 1) - 1, unnest($1::int2[]), unnest($2::text[])",
             &[&shards, &lanes],
         )
         .await

@@ -29,10 +29,12 @@ macro_rules! insert_events {
                      provider_event_id, object_id, entity, version, status, review_code, review_message, scheme,
                      secret_index, signed_at, remote, retry_window, expires_at, payload_until, outcome,
                      ledger_until)
-                 SELECT e.* FROM unnest($1::int2[], $2::uuid[], $3::text[], $4::uuid[], $5::int8[], $6::text[], $7::text[],
-                     $8::int2[], $9::bytea[], $10::bytea[], $11::text[], $12::text[], $13::text[], $14::text[],
-                     $15::int2[], $16::text[], $17::text[], $18::text[], $19::int2[], $20::int8[], $21::text[],
-                     $22::int8[], $23::int8[], $24::int8[], $27::int2[], $28::int8[]) AS e (shard, id) ",
+                 SELECT e.* FROM (SELECT unnest($1::int2[]), unnest($2::uuid[]), unnest($3::text[]), unnest($4::uuid[]),
+                     unnest($5::int8[]), unnest($6::text[]), unnest($7::text[]), unnest($8::int2[]), unnest($9::bytea[]),
+                     unnest($10::bytea[]), unnest($11::text[]), unnest($12::text[]), unnest($13::text[]), unnest($14::text[]),
+                     unnest($15::int2[]), unnest($16::text[]), unnest($17::text[]), unnest($18::text[]), unnest($19::int2[]),
+                     unnest($20::int8[]), unnest($21::text[]), unnest($22::int8[]), unnest($23::int8[]), unnest($24::int8[]),
+                     unnest($27::int2[]), unnest($28::int8[])) AS e (shard, id) ",
             $only,
             "), payload AS (
                  INSERT INTO hapax.payload (shard, event, content_type, body)
@@ -112,7 +114,7 @@ pub(super) async fn accept_new(
             insert_events!(
                 "fresh AS (
                      INSERT INTO hapax.identity (shard, event, source, key_hash)
-                     SELECT * FROM unnest($1::int2[], $2::uuid[], $3::text[], $4::uuid[])
+                     SELECT unnest($1::int2[]), unnest($2::uuid[]), unnest($3::text[]), unnest($4::uuid[])
                      ON CONFLICT (shard, source, key_hash) DO NOTHING
                      RETURNING event
                  ),",

@@ -188,7 +188,7 @@ pub(super) async fn lock_effects(
         .query(
             effect_columns!(
                 "",
-                "FROM unnest($1::int2[], $2::int2[], $3::uuid[]) AS k (queue_shard, shard, id)
+                "FROM (SELECT unnest($1::int2[]), unnest($2::int2[]), unnest($3::uuid[])) AS k (queue_shard, shard, id)
                  JOIN hapax.queue q ON q.shard = k.queue_shard AND q.effect = k.id
                  JOIN hapax.effect e ON e.shard = k.shard AND e.id = k.id
                  ORDER BY q.effect FOR UPDATE OF q"

@@ -282,7 +282,7 @@ pub(super) async fn reap(pool: &Pool, now: Time) -> Result<(), StoreError> {
     if !ids.is_empty() {
         taken
             .query(
-                "DELETE FROM hapax.endpoint p USING unnest($1::uuid[], $2::text[]) AS k (id, lane)
+                "DELETE FROM hapax.endpoint p USING (SELECT unnest($1::uuid[]), unnest($2::text[])) AS k (id, lane)
                  WHERE p.id = k.id AND NOT EXISTS (
                      SELECT FROM hapax.effect e
                      WHERE e.lane >= 'ep_' AND e.lane < 'ep`' AND e.lane = k.lane COLLATE \"C\"

@@ -120,8 +120,9 @@ impl<'a> AttemptColumns<'a> {
         ];
         let sql = "INSERT INTO hapax.attempt (shard, effect, fence, generation, number, node, started_at, ended_at, outcome,
                  detail, retry_after, excerpt, body_bytes, error)
-             SELECT * FROM unnest($1::int2[], $2::uuid[], $3::int8[], $4::int4[], $5::int4[], $6::text[], $7::int8[],
-                 $8::int8[], $9::int2[], $10::int2[], $11::int8[], $12::bytea[], $13::int8[], $14::text[])";
+             SELECT unnest($1::int2[]), unnest($2::uuid[]), unnest($3::int8[]), unnest($4::int4[]), unnest($5::int4[]),
+                 unnest($6::text[]), unnest($7::int8[]), unnest($8::int8[]), unnest($9::int2[]), unnest($10::int2[]), unnest($11::int8[]),
+                 unnest($12::bytea[]), unnest($13::int8[]), unnest($14::text[])";
         (!self.effect.is_empty()).then_some((sql, params))
     }
 }

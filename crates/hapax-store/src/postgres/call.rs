@@ -104,7 +104,7 @@ async fn take_keys(
             take_effects!(
                 "WITH fresh AS (
                      INSERT INTO hapax.identity (shard, source, key_hash, event)
-                     SELECT * FROM unnest($16::int2[], $17::text[], $18::uuid[], $19::uuid[])
+                     SELECT unnest($16::int2[]), unnest($17::text[]), unnest($18::uuid[]), unnest($19::uuid[])
                      ON CONFLICT (shard, source, key_hash) DO NOTHING
                      RETURNING event
                  ), effects AS (",

@@ -31,10 +31,12 @@ macro_rules! take_effects {
                  lane, after, order_rule, entity, version)
              SELECT k.shard, k.id, k.event_shard, k.event, k.queue_shard, k.place, k.key_hash, k.attempts_max, k.name, k.key,
                  k.lane, k.after, k.order_rule, k.entity, k.version
-             FROM unnest($1::int2[], $2::uuid[], $3::int2[], $4::uuid[], $5::int2[], $6::int4[], $7::uuid[], $8::int4[],
-                 $9::text[], $10::text[], $11::text[], $12::bytea[], $13::int2[], $14::text[], $15::text[])
-                 WITH ORDINALITY AS k (shard, id, event_shard, event, queue_shard, place, key_hash, attempts_max, name,
-                 key, lane, after, order_rule, entity, version, number) ",
+             FROM (SELECT unnest($1::int2[]), unnest($2::uuid[]), unnest($3::int2[]), unnest($4::uuid[]), unnest($5::int2[]),
+                 unnest($6::int4[]), unnest($7::uuid[]), unnest($8::int4[]), unnest($9::text[]), unnest($10::text[]), unnest($11::text[]),
+                 unnest($12::bytea[]), unnest($13::int2[]), unnest($14::text[]), unnest($15::text[]),
+                 generate_subscripts($1::int2[], 1))
+                 AS k (shard, id, event_shard, event, queue_shard, place, key_hash, attempts_max, name, key, lane, after, order_rule,
+                     entity, version, number) ",
             $only,
             " ORDER BY k.number
              ON CONFLICT (shard, key_hash) DO UPDATE SET event = excluded.event WHERE false
@@ -147,7 +149,7 @@ async fn read_holders(
     let hashes: Vec<Uuid> = keys.iter().map(|key| Uuid(key.1.bytes())).collect();
     let rows = taken
         .query(
-            "SELECT e.id, e.name, e.entity, e.key_hash FROM unnest($1::int2[], $2::uuid[]) AS k (shard, key_hash)
+            "SELECT e.id, e.name, e.entity, e.key_hash FROM (SELECT unnest($1::int2[]), unnest($2::uuid[])) AS k (shard, key_hash)
              JOIN hapax.effect e ON e.shard = k.shard AND e.key_hash = k.key_hash",
             &[(&shards, Type::INT2_ARRAY), (&hashes, Type::UUID_ARRAY)],
         )
@@ -175,7 +177,7 @@ async fn read_called(
     let ids: Vec<Uuid> = events.iter().map(|id| Uuid(id.bytes())).collect();
     let rows = taken
         .query(
-            "SELECT e.id, e.name, e.entity, k.event FROM unnest($1::int2[], $2::uuid[]) AS k (shard, event)
+            "SELECT e.id, e.name, e.entity, k.event FROM (SELECT unnest($1::int2[]), unnest($2::uuid[])) AS k (shard, event)
              CROSS JOIN LATERAL (
                  SELECT id FROM hapax.effect WHERE event = k.event
                  UNION ALL
@@ -275,10 +277,12 @@ impl CalledRows<'_> {
                      state, gate, repeat, started, ambiguous, skip, last_outcome, last_detail, last_retry_after,
                      started_at, node, lane, chain_shard, chain, turn, ended_by, alone, event_shard,
                      event)
-                 SELECT * FROM unnest($1::int2[], $2::uuid[], $3::int8[], $4::int8[], $5::int8[], $6::int4[], $7::int4[],
-                     $8::int4[], $9::int2[], $10::int2[], $11::int2[], $12::bool[], $13::bool[], $14::int2[], $15::int2[],
-                     $16::int2[], $17::int8[], $18::int8[], $19::text[], $20::text[], $21::int2[], $22::uuid[],
-                     $23::int8[], $24::text[], $25::bool[], $26::int2[], $27::uuid[])";
+                 SELECT unnest($1::int2[]), unnest($2::uuid[]), unnest($3::int8[]), unnest($4::int8[]), unnest($5::int8[]),
+                     unnest($6::int4[]), unnest($7::int4[]), unnest($8::int4[]), unnest($9::int2[]), unnest($10::int2[]),
+                     unnest($11::int2[]), unnest($12::bool[]), unnest($13::bool[]), unnest($14::int2[]), unnest($15::int2[]),
+                     unnest($16::int2[]), unnest($17::int8[]), unnest($18::int8[]), unnest($19::text[]), unnest($20::text[]),
+                     unnest($21::int2[]), unnest($22::uuid[]), unnest($23::int8[]), unnest($24::text[]), unnest($25::bool[]),
+                     unnest($26::int2[]), unnest($27::uuid[])";
             statements.push((sql, params));
         }
         if !self.company.is_empty() {
@@ -287,7 +291,7 @@ impl CalledRows<'_> {
                 (&self.company, Type::UUID_ARRAY),
             ];
             // Locked by us, so nobody is in the middle of settling it.
-            let sql = "UPDATE hapax.queue q SET alone = false FROM unnest($1::int2[], $2::uuid[]) AS x (shard, effect)
+            let sql = "UPDATE hapax.queue q SET alone = false FROM (SELECT unnest($1::int2[]), unnest($2::uuid[])) AS x (shard, effect)
                  WHERE q.shard = x.shard AND q.effect = x.effect AND q.alone";
             statements.push((sql, params));
         }
@@ -301,7 +305,8 @@ impl CalledRows<'_> {
                 (&self.links.place, Type::INT4_ARRAY),
             ];
             let sql = "INSERT INTO hapax.effect_link (shard, event, effect_shard, queue_shard, effect, place)
-                 SELECT * FROM unnest($1::int2[], $2::uuid[], $3::int2[], $4::int2[], $5::uuid[], $6::int4[])
+                 SELECT unnest($1::int2[]), unnest($2::uuid[]), unnest($3::int2[]), unnest($4::int2[]), unnest($5::uuid[]),
+                     unnest($6::int4[])
                  ON CONFLICT (shard, event, effect) DO NOTHING";
             statements.push((sql, params));
         }

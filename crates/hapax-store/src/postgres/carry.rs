@@ -84,9 +84,10 @@ impl<'a> HandRows<'a> {
                  gate = x.gate, repeat = x.repeat, started = x.started, ambiguous = x.ambiguous, skip = x.skip,
                  last_outcome = x.last_outcome, last_detail = x.last_detail, last_retry_after = x.last_retry_after,
                  started_at = x.started_at, node = x.node
-             FROM unnest($1::int2[], $2::uuid[], $3::int8[], $4::int8[], $5::int8[], $6::int4[], $7::int4[], $8::int4[],
-                 $9::int2[], $10::int2[], $11::int2[], $12::bool[], $13::bool[], $14::int2[], $15::int2[], $16::int2[],
-                 $17::int8[], $18::int8[], $19::text[])
+             FROM (SELECT unnest($1::int2[]), unnest($2::uuid[]), unnest($3::int8[]), unnest($4::int8[]), unnest($5::int8[]),
+                 unnest($6::int4[]), unnest($7::int4[]), unnest($8::int4[]), unnest($9::int2[]), unnest($10::int2[]), unnest($11::int2[]),
+                 unnest($12::bool[]), unnest($13::bool[]), unnest($14::int2[]), unnest($15::int2[]), unnest($16::int2[]),
+                 unnest($17::int8[]), unnest($18::int8[]), unnest($19::text[]))
                  AS x (shard, effect, fence, lease_until, next_at, generation, attempts, pass_from, state, gate, repeat,
                  started, ambiguous, skip, last_outcome, last_detail, last_retry_after, started_at, node)
              WHERE q.shard = x.shard AND q.effect = x.effect";
@@ -114,7 +115,7 @@ impl ReleasedColumns {
             (&self.shard, Type::INT2_ARRAY),
             (&self.effect, Type::UUID_ARRAY),
         ];
-        let sql = "UPDATE hapax.queue q SET released = true FROM unnest($1::int2[], $2::uuid[]) AS x (shard, effect)
+        let sql = "UPDATE hapax.queue q SET released = true FROM (SELECT unnest($1::int2[]), unnest($2::uuid[])) AS x (shard, effect)
              WHERE q.shard = x.shard AND q.effect = x.effect";
         (!self.effect.is_empty()).then_some((sql, params))
     }

@@ -103,7 +103,7 @@ pub(super) async fn lock_of(
     let rows = taken
         .query(
             chain_columns!(
-                "FROM unnest($1::int2[], $2::uuid[]) AS k (shard, effect)
+                "FROM (SELECT unnest($1::int2[]), unnest($2::uuid[])) AS k (shard, effect)
                  JOIN hapax.queue q ON q.shard = k.shard AND q.effect = k.effect
                  JOIN hapax.chain c ON c.shard = q.chain_shard AND c.chain = q.chain
                  ORDER BY c.shard, c.chain FOR UPDATE OF c"
@@ -152,7 +152,7 @@ pub(super) async fn ahead(
     let rows = taken
         .query(
             "SELECT k.effect, p.effect, p.state
-             FROM unnest($1::int2[], $2::uuid[]) AS k (shard, effect)
+             FROM (SELECT unnest($1::int2[]), unnest($2::uuid[])) AS k (shard, effect)
              JOIN hapax.queue q ON q.shard = k.shard AND q.effect = k.effect
              CROSS JOIN LATERAL (
                  SELECT effect, state, turn FROM hapax.queue
@@ -203,7 +203,7 @@ pub(super) async fn take(
     ];
     let locked = taken.query(
         "INSERT INTO hapax.chain (shard, chain, name, entity, next_turn, effects)
-         SELECT *, 0, 0 FROM unnest($1::int2[], $2::uuid[], $3::text[], $4::text[])
+         SELECT unnest($1::int2[]), unnest($2::uuid[]), unnest($3::text[]), unnest($4::text[]), 0, 0
          ON CONFLICT (shard, chain) DO UPDATE SET effects = 0 WHERE false",
         &params,
     );
@@ -211,7 +211,7 @@ pub(super) async fn take(
     let read = taken.query(
         "SELECT c.chain, c.name, c.entity, c.next_turn, c.effects, c.started_turn, c.started_effect, c.version,
              c.ended_by, h.turn
-         FROM unnest($1::int2[], $2::uuid[]) AS k (shard, chain)
+         FROM (SELECT unnest($1::int2[]), unnest($2::uuid[])) AS k (shard, chain)
          JOIN hapax.chain c ON c.shard = k.shard AND c.chain = k.chain
          LEFT JOIN LATERAL (
              SELECT turn FROM hapax.queue
@@ -282,7 +282,8 @@ impl<'a> ChainColumns<'a> {
         ];
         let sql = "UPDATE hapax.chain c SET next_turn = x.next_turn, effects = x.effects, started_turn = x.started_turn,
                  started_effect = x.started_effect, version = x.version, ended_by = x.ended_by
-             FROM unnest($1::int2[], $2::uuid[], $3::int8[], $4::int4[], $5::int8[], $6::uuid[], $7::text[], $8::text[])
+             FROM (SELECT unnest($1::int2[]), unnest($2::uuid[]), unnest($3::int8[]), unnest($4::int4[]), unnest($5::int8[]),
+                 unnest($6::uuid[]), unnest($7::text[]), unnest($8::text[]))
                  AS x (shard, chain, next_turn, effects, started_turn, started_effect, version, ended_by)
              WHERE c.shard = x.shard AND c.chain = x.chain";
         (!self.chain.is_empty()).then_some((sql, params))

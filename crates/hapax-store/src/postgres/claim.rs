@@ -83,7 +83,8 @@ pub(super) async fn claim(
         effect_columns!(
             concat!(
                 "WITH q AS MATERIALIZED (
-                     SELECT k.number, q.* FROM unnest($3::text[], $4::int8[]) WITH ORDINALITY AS k (lane, room, number)
+                     SELECT k.number, q.*
+                     FROM (SELECT unnest($3::text[]), unnest($4::int8[]), generate_subscripts($3::text[], 1)) AS k (lane, room, number)
                      CROSS JOIN LATERAL (
                          SELECT * FROM hapax.queue
                          WHERE shard = $1 AND lane = k.lane COLLATE \"C\" AND state = 0 AND gate = 0 AND next_at <= ",

@@ -1,4 +1,8 @@
 //! Rows turned on their side: one array per column, so that any number of rows is one statement with the same text.
+//!
+//! A statement turns them back with one `unnest` for each array in a list of `SELECT`, which walks them side by side. One `unnest` of several
+//! arrays says the same and is much dearer: the server first copies each of them into a store of its own (21 arrays of 16 values:
+//! 115 us, in a list 25 us).
 
 use std::borrow::Cow;
 

@@ -232,7 +232,7 @@ async fn claimable(
     let (shards, ids): (Vec<i16>, Vec<Uuid>) = events.unzip();
     let rows = taken
         .query(
-            "SELECT q.lane FROM unnest($1::int2[], $2::uuid[]) AS v (shard, event)
+            "SELECT q.lane FROM (SELECT unnest($1::int2[]), unnest($2::uuid[])) AS v (shard, event)
              CROSS JOIN LATERAL (
                  SELECT id, queue_shard FROM hapax.effect WHERE event = v.event
                  UNION ALL

@@ -252,7 +252,7 @@ pub(super) async fn parcels(
             "SELECT k.number, v.source, v.type, v.key, v.at, p.content_type, p.body, m.event IS NOT NULL, v.provider_event_id,
                  m.channels, m.tags, m.deliver_at, m.api_version, m.ordering_key, m.sequence_key, m.sequence, m.only_to,
                  v.object_id
-             FROM unnest($1::int2[], $2::uuid[]) WITH ORDINALITY AS k (shard, id, number)
+             FROM (SELECT unnest($1::int2[]), unnest($2::uuid[]), generate_subscripts($1::int2[], 1)) AS k (shard, id, number)
              JOIN hapax.event v ON v.shard = k.shard AND v.id = k.id
              JOIN hapax.payload p ON p.shard = k.shard AND p.event = k.id
              LEFT JOIN hapax.message m ON v.source >= '~app_' AND v.source < '~app`' AND m.shard = k.shard AND m.event = k.id",
@@ -261,7 +261,7 @@ pub(super) async fn parcels(
         .await?;
     let mut parcels: Vec<Option<Parcel>> = events.iter().map(|_| None).collect();
     for row in rows {
-        let number = row.get::<_, i64>(0) as usize - 1;
+        let number = row.get::<_, i32>(0) as usize - 1;
         if let Some(parcel) = parcels.get_mut(number) {
             *parcel = Some(to_parcel(&row));
         }

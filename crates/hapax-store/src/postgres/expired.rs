@@ -43,7 +43,7 @@ pub(super) async fn reap_payloads(
     let gone = taken
         .query(
             "WITH due AS MATERIALIZED (
-                 SELECT k.id FROM unnest($2::uuid[], $3::int2[]) AS k (id, status)
+                 SELECT k.id FROM (SELECT unnest($2::uuid[]), unnest($3::int2[])) AS k (id, status)
                  WHERE k.status <> $4 OR NOT EXISTS (
                      SELECT FROM (
                          SELECT id, queue_shard FROM hapax.effect WHERE event = k.id
@@ -217,7 +217,7 @@ async fn trim_shared(taken: &Taken, effects: &[(i16, Uuid)]) -> Result<(), Store
     let (shards, ids): (Vec<i16>, Vec<Uuid>) = effects.iter().copied().unzip();
     taken
         .query(
-            "DELETE FROM hapax.attempt a USING unnest($1::int2[], $2::uuid[]) AS k (shard, id), hapax.effect c
+            "DELETE FROM hapax.attempt a USING (SELECT unnest($1::int2[]), unnest($2::uuid[])) AS k (shard, id), hapax.effect c
              WHERE c.shard = k.shard AND c.id = k.id AND a.shard = c.shard AND a.effect = c.id
                AND NOT EXISTS (
                    SELECT FROM hapax.event v WHERE v.shard = c.event_shard AND v.id = c.event AND v.ledger_until <> $3
@@ -256,7 +256,7 @@ async fn without_held_keys(
     ];
     let locked = taken
         .query(
-            "SELECT i.event FROM unnest($2::uuid[], $3::text[], $4::uuid[]) AS k (event, source, key_hash)
+            "SELECT i.event FROM (SELECT unnest($2::uuid[]), unnest($3::text[]), unnest($4::uuid[])) AS k (event, source, key_hash)
              JOIN hapax.identity i ON i.shard = $1 AND i.source = k.source COLLATE \"C\" AND i.key_hash = k.key_hash
               AND i.event = k.event
              FOR UPDATE OF i SKIP LOCKED",
@@ -265,7 +265,7 @@ async fn without_held_keys(
         .await?;
     let held = taken
         .query(
-            "SELECT i.event FROM unnest($2::uuid[], $3::text[], $4::uuid[]) AS k (event, source, key_hash)
+            "SELECT i.event FROM (SELECT unnest($2::uuid[]), unnest($3::text[]), unnest($4::uuid[])) AS k (event, source, key_hash)
              JOIN hapax.identity i ON i.shard = $1 AND i.source = k.source COLLATE \"C\" AND i.key_hash = k.key_hash
               AND i.event = k.event",
             &params,
@@ -306,7 +306,7 @@ async fn without_held_effects(
     let (shards, ids): (Vec<i16>, Vec<Uuid>) = wanted.into_iter().unzip();
     let params: [Param<'_>; 2] = [(&shards, Type::INT2_ARRAY), (&ids, Type::UUID_ARRAY)];
     let effects = taken.query(
-        "SELECT e.shard, e.id, q.chain FROM unnest($1::int2[], $2::uuid[]) AS k (shard, id)
+        "SELECT e.shard, e.id, q.chain FROM (SELECT unnest($1::int2[]), unnest($2::uuid[])) AS k (shard, id)
          JOIN hapax.effect e ON e.shard = k.shard AND e.id = k.id
          JOIN hapax.queue q ON q.shard = e.queue_shard AND q.effect = e.id
          WHERE q.state NOT IN (0, 1, 3)
@@ -314,7 +314,7 @@ async fn without_held_effects(
         &params,
     );
     let chains = taken.query(
-        "SELECT c.chain FROM unnest($1::int2[], $2::uuid[]) AS k (shard, id)
+        "SELECT c.chain FROM (SELECT unnest($1::int2[]), unnest($2::uuid[])) AS k (shard, id)
          JOIN hapax.effect e ON e.shard = k.shard AND e.id = k.id
          JOIN hapax.queue q ON q.shard = e.queue_shard AND q.effect = e.id
          JOIN hapax.chain c ON c.shard = q.chain_shard AND c.chain = q.chain
@@ -356,7 +356,7 @@ async fn reap_effects(
                  DELETE FROM hapax.effect_link WHERE shard = $1 AND event = ANY ($2)
              ), gone AS MATERIALIZED (
                  SELECT e.shard, e.id, e.queue_shard, q.chain_shard, q.chain
-                 FROM unnest($3::int2[], $4::uuid[]) AS k (shard, id)
+                 FROM (SELECT unnest($3::int2[]), unnest($4::uuid[])) AS k (shard, id)
                  JOIN hapax.effect e ON e.shard = k.shard AND e.id = k.id
                  JOIN hapax.queue q ON q.shard = e.queue_shard AND q.effect = e.id
                  WHERE NOT EXISTS (

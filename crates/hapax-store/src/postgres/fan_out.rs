@@ -80,14 +80,14 @@ impl<'a> FanOutColumns<'a> {
             (
                 "INSERT INTO hapax.fan_out (shard, event, source, entity, template, total, made)
                  SELECT k.shard, k.event, k.source, k.entity, k.template, k.total, 0
-                 FROM unnest($1::int2[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::int4[])
-                     WITH ORDINALITY AS k (shard, event, source, entity, template, total, number)
+                 FROM (SELECT unnest($1::int2[]), unnest($2::uuid[]), unnest($3::text[]), unnest($4::text[]), unnest($5::text[]),
+                     unnest($6::int4[]), generate_subscripts($1::int2[], 1)) AS k (shard, event, source, entity, template, total, number)
                  ORDER BY k.number",
                 rows,
             ),
             (
                 "INSERT INTO hapax.fan_out_list (shard, event, later)
-                 SELECT * FROM unnest($1::int2[], $2::uuid[], $3::bytea[])",
+                 SELECT unnest($1::int2[]), unnest($2::uuid[]), unnest($3::bytea[])",
                 lists,
             ),
         ]
@@ -108,7 +108,7 @@ pub(super) async fn under_way(
         .unzip();
     let rows = taken
         .query(
-            "SELECT DISTINCT f.source, f.entity FROM unnest($1::text[], $2::text[]) AS k (source, entity)
+            "SELECT DISTINCT f.source, f.entity FROM (SELECT unnest($1::text[]), unnest($2::text[])) AS k (source, entity)
              JOIN hapax.fan_out f ON f.source = k.source COLLATE \"C\" AND f.entity = k.entity COLLATE \"C\"",
             &[(&sources, Type::TEXT_ARRAY), (&entities, Type::TEXT_ARRAY)],
         )

@@ -249,7 +249,8 @@ impl GateColumns {
         ];
         let sql = "WITH free AS MATERIALIZED (
                  SELECT q.shard, q.effect, k.gate
-                 FROM unnest($1::int2[], $2::uuid[], $3::int2[], $4::int2[]) AS k (shard, effect, before, gate)
+                 FROM (SELECT unnest($1::int2[]), unnest($2::uuid[]), unnest($3::int2[]), unnest($4::int2[]))
+                     AS k (shard, effect, before, gate)
                  JOIN hapax.queue q ON q.shard = k.shard AND q.effect = k.effect
                  WHERE q.state = 0 AND q.gate = k.before
                  FOR UPDATE OF q SKIP LOCKED
@@ -300,7 +301,7 @@ impl StatusColumns {
         let sql = "UPDATE hapax.event v SET status = x.status,
                  review_message = CASE WHEN v.review_code IS NULL THEN x.review_message ELSE v.review_message END,
                  review_code = coalesce(v.review_code, x.review_code)
-             FROM unnest($1::int2[], $2::uuid[], $3::int2[], $4::text[], $5::text[])
+             FROM (SELECT unnest($1::int2[]), unnest($2::uuid[]), unnest($3::int2[]), unnest($4::text[]), unnest($5::text[]))
                  AS x (shard, id, status, review_code, review_message)
              WHERE v.shard = x.shard AND v.id = x.id";
         (sql, params)

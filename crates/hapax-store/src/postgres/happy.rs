@@ -116,8 +116,8 @@ const SETTLE: &str = concat!(
     "WITH moved AS (
          UPDATE hapax.queue q SET state = $13, started = false, last_outcome = x.outcome, last_detail = x.detail,
              last_retry_after = x.retry_after
-         FROM unnest($1::int2[], $2::uuid[], $3::int8[], $4::int2[], $5::int2[], $6::int2[], $7::int8[], $8::bytea[],
-             $9::int8[], $10::text[])
+         FROM (SELECT unnest($1::int2[]), unnest($2::uuid[]), unnest($3::int8[]), unnest($4::int2[]), unnest($5::int2[]),
+             unnest($6::int2[]), unnest($7::int8[]), unnest($8::bytea[]), unnest($9::int8[]), unnest($10::text[]))
              AS x (shard, effect, fence, key_shard, outcome, detail, retry_after, excerpt, body_bytes, error)
          WHERE q.shard = x.shard AND q.effect = x.effect AND q.fence = x.fence AND q.state = $12 AND q.started AND q.alone
              AND q.pass_from = 0

@@ -179,9 +179,10 @@ impl<'a> KeyColumns<'a> {
 /// The parameters of [`KeyColumns`] as rows.
 macro_rules! key_rows {
     () => {
-        "unnest($1::int2[], $2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
-             $10::int4[], $11::int8[], $12::int8[], $13::int8[], $14::int4[], $15::text[], $16::int2[], $17::bytea[],
-             $18::int8[], $19::int8[], $20::int8[], $21::int8[])
+        "(SELECT unnest($1::int2[]), unnest($2::uuid[]), unnest($3::uuid[]), unnest($4::text[]), unnest($5::text[]), unnest($6::text[]),
+            unnest($7::text[]), unnest($8::text[]), unnest($9::text[]), unnest($10::int4[]), unnest($11::int8[]), unnest($12::int8[]),
+            unnest($13::int8[]), unnest($14::int4[]), unnest($15::text[]), unnest($16::int2[]), unnest($17::bytea[]), unnest($18::int8[]),
+            unnest($19::int8[]), unnest($20::int8[]), unnest($21::int8[]))
              AS x (shard, key_hash, id, guard, principal, method, path, key, node, runs, first_at, started_at, ended_at, status,
                  error, state, fingerprint, fence, lease_until, expires_at, grace)"
     };
@@ -224,7 +225,7 @@ impl Answers {
     /// Keeps them. A key's lock is held, so nobody else writes its answer.
     pub(super) fn update(&self) -> Statement<'_> {
         let sql = "UPDATE hapax.guard_key k SET answer = x.answer
-             FROM unnest($1::int2[], $2::uuid[], $3::bytea[]) AS x (shard, id, answer)
+             FROM (SELECT unnest($1::int2[]), unnest($2::uuid[]), unnest($3::bytea[])) AS x (shard, id, answer)
              WHERE k.id = x.id AND k.shard = x.shard";
         let params: Vec<Param<'_>> = vec![
             (&self.shard, Type::INT2_ARRAY),
@@ -237,7 +238,7 @@ impl Answers {
     /// Deletes them.
     pub(super) fn delete(&self) -> Statement<'_> {
         let sql = "UPDATE hapax.guard_key k SET answer = NULL
-             FROM unnest($1::int2[], $2::uuid[]) AS x (shard, id)
+             FROM (SELECT unnest($1::int2[]), unnest($2::uuid[])) AS x (shard, id)
              WHERE k.id = x.id AND k.shard = x.shard AND k.answer IS NOT NULL";
         let params: Vec<Param<'_>> = vec![
             (&self.shard, Type::INT2_ARRAY),

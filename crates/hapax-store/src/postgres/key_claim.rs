@@ -88,7 +88,7 @@ impl KeyWork {
 /// Locks keys, in the order of their ids as everybody does, and reads them.
 const LOCK: &str = key_columns!(
     "",
-    "FROM unnest($1::int2[], $2::uuid[]) AS x (shard, key_hash)
+    "FROM (SELECT unnest($1::int2[]), unnest($2::uuid[])) AS x (shard, key_hash)
      JOIN hapax.guard_key k ON k.shard = x.shard AND k.key_hash = x.key_hash
      ORDER BY k.id FOR UPDATE OF k"
 );
@@ -188,7 +188,7 @@ async fn answers(
     let ids: Vec<Uuid> = wanted.iter().map(|id| Uuid(id.bytes())).collect();
     let rows = taken
         .query(
-            "SELECT k.id, k.answer FROM unnest($1::int2[], $2::uuid[]) AS x (shard, id)
+            "SELECT k.id, k.answer FROM (SELECT unnest($1::int2[]), unnest($2::uuid[])) AS x (shard, id)
              JOIN hapax.guard_key k ON k.id = x.id AND k.shard = x.shard",
             &[(&shards, Type::INT2_ARRAY), (&ids, Type::UUID_ARRAY)],
         )

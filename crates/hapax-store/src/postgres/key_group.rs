@@ -298,8 +298,9 @@ macro_rules! ended {
         concat!(
             "UPDATE hapax.guard_key k SET state = x.state, ended_at = x.ended_at, status = x.status, error = x.error,
                  expires_at = t.now + x.ttl, answer = x.answer
-             FROM unnest(", $id, "::uuid[], ", $fence, "::int8[], ", $state, "::int2[], ", $at, "::int8[], ", $status,
-            "::int4[], ", $error, "::text[], ", $ttl, "::int8[], ", $answer, "::bytea[])
+             FROM (SELECT unnest(", $id, "::uuid[]), unnest(", $fence, "::int8[]), unnest(", $state, "::int2[]), unnest(", $at,
+            "::int8[]), unnest(", $status, "::int4[]), unnest(", $error, "::text[]), unnest(", $ttl, "::int8[]), unnest(", $answer,
+            "::bytea[]))
                  AS x (id, fence, state, ended_at, status, error, ttl, answer), ", $moment, "
              WHERE k.id = x.id AND k.fence = x.fence AND k.state = ANY (", $open, ")"
         )

@@ -59,7 +59,7 @@ pub(super) async fn look(
     taken.give_back();
     let mut all: Vec<Looked> = claims.iter().map(|_| Looked::Gone).collect();
     for row in &rows {
-        let place = row.get::<_, i64>(KEY_COLUMNS) as usize - 1;
+        let place = row.get::<_, i32>(KEY_COLUMNS) as usize - 1;
         if let (Some(said), Some(claim)) = (all.get_mut(place), claims.get(place)) {
             *said = looked(claim, to_found(row));
         }
@@ -79,7 +79,7 @@ fn to_found(row: &Row) -> Found {
 const LOOK: &str = key_columns!(
     ", x.n, t.now, CASE WHEN k.state IN (1, 2) THEN k.answer END",
     concat!(
-        "FROM unnest($1::int2[], $2::uuid[]) WITH ORDINALITY AS x (shard, key_hash, n)
+        "FROM (SELECT unnest($1::int2[]), unnest($2::uuid[]), generate_subscripts($1::int2[], 1)) AS x (shard, key_hash, n)
          JOIN hapax.guard_key k ON k.shard = x.shard AND k.key_hash = x.key_hash
          CROSS JOIN ",
         now!("$3"),

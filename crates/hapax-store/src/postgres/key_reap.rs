@@ -85,7 +85,7 @@ const LOOK: &str = key_columns!(
 
 /// Deletes keys unless somebody holds them, or has claimed them anew since they were looked at: the fence says so.
 const DELETE: &str = "WITH due AS MATERIALIZED (
-         SELECT k.shard, k.key_hash FROM unnest($1::uuid[], $2::int8[]) AS x (id, fence)
+         SELECT k.shard, k.key_hash FROM (SELECT unnest($1::uuid[]), unnest($2::int8[])) AS x (id, fence)
          JOIN hapax.guard_key k ON k.id = x.id AND k.fence = x.fence AND k.state NOT IN (0, 3)
          FOR UPDATE OF k SKIP LOCKED
      )

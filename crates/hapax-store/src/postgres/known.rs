@@ -94,7 +94,7 @@ pub(super) async fn take_keys<'a>(
     let fresh = taken
         .query(
             "INSERT INTO hapax.identity (shard, source, key_hash, event)
-             SELECT * FROM unnest($1::int2[], $2::text[], $3::uuid[], $4::uuid[])
+             SELECT unnest($1::int2[]), unnest($2::text[]), unnest($3::uuid[]), unnest($4::uuid[])
              ON CONFLICT (shard, source, key_hash) DO UPDATE SET event = excluded.event WHERE false
              RETURNING event",
             &[
@@ -132,7 +132,8 @@ pub(super) async fn read_holders(taken: &Taken, slots: &mut Slots<'_>) -> Result
         .query(
             "SELECT k.place, i.event, e.key, coalesce(e.compare_hash, e.body_hash), e.at, e.status, e.retry_window,
                  e.expires_at, coalesce(d.n, 0), coalesce(d.conflicts, 0), e.payload_until
-             FROM unnest($1::int2[], $2::text[], $3::uuid[]) WITH ORDINALITY AS k (shard, source, key_hash, place)
+             FROM (SELECT unnest($1::int2[]), unnest($2::text[]), unnest($3::uuid[]), generate_subscripts($1::int2[], 1))
+                 AS k (shard, source, key_hash, place)
              JOIN hapax.identity i
                ON i.shard = k.shard AND i.source = k.source COLLATE \"C\" AND i.key_hash = k.key_hash
              LEFT JOIN hapax.event e ON e.shard = i.shard AND e.id = i.event
@@ -144,7 +145,7 @@ pub(super) async fn read_holders(taken: &Taken, slots: &mut Slots<'_>) -> Result
         )
         .await?;
     for row in rows {
-        let key = held.get(row.get::<_, i64>(0) as usize - 1);
+        let key = held.get(row.get::<_, i32>(0) as usize - 1);
         if let Some(slot) = key.and_then(|key| slots.get_mut(key)) {
             let event = EventId::from_bytes(row.get::<_, Uuid>(1).0);
             slot.stored = Some(event);

@@ -95,8 +95,8 @@ impl<'a> MessageColumns<'a> {
     pub(super) fn statement(&self) -> Option<Statement<'_>> {
         let sql = "INSERT INTO hapax.message (shard, event, app, channels, tags, deliver_at, api_version, ordering_key,
                  sequence_key, sequence, only_to)
-             SELECT * FROM unnest($1::int2[], $2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::int8[], $7::text[],
-                 $8::text[], $9::text[], $10::int8[], $11::uuid[])";
+             SELECT unnest($1::int2[]), unnest($2::uuid[]), unnest($3::uuid[]), unnest($4::text[]), unnest($5::text[]),
+                 unnest($6::int8[]), unnest($7::text[]), unnest($8::text[]), unnest($9::text[]), unnest($10::int8[]), unnest($11::uuid[])";
         (!self.event.is_empty()).then(|| (sql, self.params().into()))
     }
 }

@@ -47,8 +47,8 @@ impl Numbers {
             .query(
                 "INSERT INTO hapax.number (shard, app, key, last)
                  SELECT k.shard, k.app, k.key, k.many
-                 FROM unnest($1::int2[], $2::uuid[], $3::text[], $4::int8[])
-                     WITH ORDINALITY AS k (shard, app, key, many, place)
+                 FROM (SELECT unnest($1::int2[]), unnest($2::uuid[]), unnest($3::text[]), unnest($4::int8[]),
+                     generate_subscripts($1::int2[], 1)) AS k (shard, app, key, many, place)
                  ORDER BY k.place
                  ON CONFLICT (shard, app, key) DO UPDATE SET last = number.last + excluded.last
                  RETURNING shard, app, key, last",
@@ -111,7 +111,7 @@ pub(super) async fn forget(taken: &Taken, numbered: &[(Key, i64)]) -> Result<(),
         .query(
             "WITH last AS MATERIALIZED (
                  SELECT k.shard, k.app, k.key
-                 FROM unnest($1::int2[], $2::uuid[], $3::text[], $4::int8[]) AS k (shard, app, key, number)
+                 FROM (SELECT unnest($1::int2[]), unnest($2::uuid[]), unnest($3::text[]), unnest($4::int8[])) AS k (shard, app, key, number)
                  CROSS JOIN LATERAL (
                      SELECT FROM hapax.number
                      WHERE shard = k.shard AND app = k.app AND key = k.key AND last = k.number

@@ -47,7 +47,7 @@ fn fault(plan: &str, sql: &str) -> Option<&'static str> {
         return Some("reads a whole table");
     }
     // The effects of one event are as many as its plan has, and rows that are named are those of a page.
-    let few = sql.contains("UNION") || sql.contains("FROM unnest(");
+    let few = sql.contains("UNION") || sql.contains("unnest(");
     if plan.contains("Sort") && !few {
         return Some("sorts");
     }

@@ -65,7 +65,7 @@ pub(super) async fn give(pool: &Pool, app: AppId, now: Time) -> Result<Given, St
         .commit_behind(&[
             (
                 "UPDATE hapax.message m SET turn = k.turn
-                 FROM unnest($1::int2[], $2::uuid[], $3::int8[]) AS k (shard, event, turn)
+                 FROM (SELECT unnest($1::int2[]), unnest($2::uuid[]), unnest($3::int8[])) AS k (shard, event, turn)
                  WHERE m.shard = k.shard AND m.event = k.event",
                 given.to_vec(),
             ),

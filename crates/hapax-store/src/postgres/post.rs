@@ -56,7 +56,7 @@ async fn messages_of(
     let rows = pool
         .read(
             message_columns!(
-                "FROM unnest($1::int2[], $2::uuid[]) AS k (shard, id)
+                "FROM (SELECT unnest($1::int2[]), unnest($2::uuid[])) AS k (shard, id)
                  JOIN hapax.event e ON e.shard = k.shard AND e.id = k.id
                  JOIN hapax.message m ON m.shard = k.shard AND m.event = k.id"
             ),
@@ -340,7 +340,7 @@ async fn tried(pool: &Pool, posted: Vec<Posted>, way: Way) -> Result<Vec<Tried>,
         .read(
             "SELECT a.generation, a.number, a.fence, a.node, a.started_at, a.ended_at, a.outcome, a.detail, a.retry_after,
                  a.late_at, a.late_outcome, a.late_detail, a.excerpt, a.body_bytes, a.error, a.effect
-             FROM unnest($1::int2[], $2::uuid[]) AS k (shard, effect)
+             FROM (SELECT unnest($1::int2[]), unnest($2::uuid[])) AS k (shard, effect)
              JOIN hapax.attempt a ON a.shard = k.shard AND a.effect = k.effect
              ORDER BY a.effect, a.fence",
             &[(&shards, Type::INT2_ARRAY), (&ids, Type::UUID_ARRAY)],

@@ -409,7 +409,8 @@ impl UnusedKeys {
             (&self.source, Type::TEXT_ARRAY),
             (&self.key_hash, Type::UUID_ARRAY),
         ];
-        let sql = "DELETE FROM hapax.identity i USING unnest($1::int2[], $2::text[], $3::uuid[]) AS k (shard, source, key_hash)
+        let sql = "DELETE FROM hapax.identity i
+             USING (SELECT unnest($1::int2[]), unnest($2::text[]), unnest($3::uuid[])) AS k (shard, source, key_hash)
              WHERE i.shard = k.shard AND i.source = k.source COLLATE \"C\" AND i.key_hash = k.key_hash";
         (!self.source.is_empty()).then_some((sql, params))
     }

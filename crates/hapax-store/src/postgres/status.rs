@@ -32,9 +32,9 @@ macro_rules! around {
             $before,
             " FROM (
                  SELECT shard, id, bool_or(turned) FROM (
-                     SELECT * FROM unnest($1::int2[], $2::uuid[], $3::bool[])
+                     SELECT unnest($1::int2[]), unnest($2::uuid[]), unnest($3::bool[])
                      UNION ALL
-                     SELECT l.shard, l.event, k.turned FROM unnest($4::uuid[], $5::bool[]) AS k (effect, turned)
+                     SELECT l.shard, l.event, k.turned FROM (SELECT unnest($4::uuid[]), unnest($5::bool[])) AS k (effect, turned)
                      JOIN hapax.effect_link l ON l.effect = k.effect
                      UNION ALL
                      SELECT e.event_shard, e.event, false FROM unnest($6::uuid[]) AS k (chain)

@@ -136,8 +136,9 @@ impl<'a> DeliveryRows<'a> {
         let sql = "INSERT INTO hapax.delivery (shard, event, n, at, conflict, conflicts, body_hash, scheme, secret_index,
                  signed_at, remote, body, outcome)
              SELECT d.*, $13::int2
-             FROM unnest($1::int2[], $2::uuid[], $3::int4[], $4::int8[], $5::bool[], $6::int4[], $7::bytea[], $8::text[],
-                 $9::int2[], $10::int8[], $11::text[], $12::bytea[]) AS d";
+             FROM (SELECT unnest($1::int2[]), unnest($2::uuid[]), unnest($3::int4[]), unnest($4::int8[]), unnest($5::bool[]),
+                 unnest($6::int4[]), unnest($7::bytea[]), unnest($8::text[]), unnest($9::int2[]), unnest($10::int8[]),
+                 unnest($11::text[]), unnest($12::bytea[])) AS d";
         (!self.columns.is_empty()).then_some((sql, params))
     }
 }
@@ -176,7 +177,8 @@ impl RollColumns {
             (&self.conflicts, Type::INT4_ARRAY),
         ];
         let sql = "UPDATE hapax.delivery d SET n = x.n, at = x.at, conflicts = x.conflicts
-             FROM unnest($1::int2[], $2::uuid[], $3::int4[], $4::int4[], $5::int8[], $6::int4[])
+             FROM (SELECT unnest($1::int2[]), unnest($2::uuid[]), unnest($3::int4[]), unnest($4::int4[]), unnest($5::int8[]),
+                 unnest($6::int4[]))
                  AS x (shard, event, old_n, n, at, conflicts)
              WHERE d.shard = x.shard AND d.event = x.event AND d.n = x.old_n";
         (!self.event.is_empty()).then_some((sql, params))
@@ -210,7 +212,7 @@ impl ExtendColumns {
         ];
         let sql = "WITH x AS MATERIALIZED (
                  SELECT e.shard, e.id, k.expires_at
-                 FROM unnest($1::int2[], $2::uuid[], $3::int8[]) AS k (shard, id, expires_at)
+                 FROM (SELECT unnest($1::int2[]), unnest($2::uuid[]), unnest($3::int8[])) AS k (shard, id, expires_at)
                  JOIN hapax.event e ON e.shard = k.shard AND e.id = k.id
                  ORDER BY e.id FOR UPDATE OF e
              )
@@ -251,7 +253,8 @@ impl HandOverColumns {
             (&self.event, Type::UUID_ARRAY),
         ];
         let sql = "UPDATE hapax.identity i SET event = x.event
-             FROM unnest($1::int2[], $2::text[], $3::uuid[], $4::uuid[]) AS x (shard, source, key_hash, event)
+             FROM (SELECT unnest($1::int2[]), unnest($2::text[]), unnest($3::uuid[]), unnest($4::uuid[]))
+                 AS x (shard, source, key_hash, event)
              WHERE i.shard = x.shard AND i.source = x.source COLLATE \"C\" AND i.key_hash = x.key_hash";
         (!self.event.is_empty()).then_some((sql, params))
     }

@@ -169,16 +169,17 @@ macro_rules! store {
         " AS now, epoch, ", $revision, " AS revision FROM hapax.store WHERE one = 1
          ), fresh AS (
              INSERT INTO hapax.identity (shard, event, source, key_hash)
-             SELECT u.* FROM unnest($1::int2[], $2::uuid[], $3::text[], $4::uuid[]) AS u, moment
+             SELECT u.* FROM (SELECT unnest($1::int2[]), unnest($2::uuid[]), unnest($3::text[]), unnest($4::uuid[])) AS u, moment
              WHERE moment.epoch = $58 AND moment.revision IS NOT DISTINCT FROM $64
              ON CONFLICT (shard, source, key_hash) DO NOTHING
              RETURNING event
          ), effect AS (
              INSERT INTO hapax.effect (shard, id, event_shard, event, queue_shard, place, key_hash, attempts_max, name, key,
                  lane, after, order_rule, entity, version)
-             SELECT k.* FROM unnest($29::int2[], $30::uuid[], $31::int2[], $32::uuid[], $33::int2[], $34::int4[],
-                 $35::uuid[], $36::int4[], $37::text[], $38::text[], $39::text[], $40::bytea[], $41::int2[], $42::text[],
-                 $43::text[]) AS k (shard, id, event_shard, event)
+             SELECT k.* FROM (SELECT unnest($29::int2[]), unnest($30::uuid[]), unnest($31::int2[]), unnest($32::uuid[]),
+                 unnest($33::int2[]), unnest($34::int4[]), unnest($35::uuid[]), unnest($36::int4[]), unnest($37::text[]),
+                 unnest($38::text[]), unnest($39::text[]), unnest($40::bytea[]), unnest($41::int2[]), unnest($42::text[]),
+                 unnest($43::text[])) AS k (shard, id, event_shard, event)
              WHERE k.event = ANY (ARRAY(SELECT event FROM fresh))
          ), queue AS (
              INSERT INTO hapax.queue (shard, effect, fence, lease_until, next_at, attempts, state, repeat, started, alone,
@@ -188,8 +189,9 @@ macro_rules! store {
                  q.next_at - $59 + moment.now,
                  q.attempts, q.state, q.repeat, q.started, q.alone, q.lane, q.node, q.event_shard, q.event,
                  CASE WHEN q.started THEN moment.now END, $60, $61, $62, false
-             FROM unnest($44::int2[], $45::uuid[], $46::uuid[], $47::int8[], $48::int8[], $49::int8[], $50::int4[],
-                 $51::int2[], $52::int2[], $53::bool[], $54::bool[], $55::text[], $56::text[], $65::int2[])
+             FROM (SELECT unnest($44::int2[]), unnest($45::uuid[]), unnest($46::uuid[]), unnest($47::int8[]), unnest($48::int8[]),
+                 unnest($49::int8[]), unnest($50::int4[]), unnest($51::int2[]), unnest($52::int2[]), unnest($53::bool[]),
+                 unnest($54::bool[]), unnest($55::text[]), unnest($56::text[]), unnest($65::int2[]))
                  AS q (shard, effect, event, fence, lease_until, next_at, attempts, state, repeat, started, alone, lane,
                  node, event_shard), moment
              WHERE q.event IN (SELECT event FROM fresh)
@@ -206,8 +208,9 @@ const STORE_MESSAGES: &str = store!(
     " message AS (
          INSERT INTO hapax.message (shard, event, app, channels, tags, deliver_at, api_version, ordering_key, sequence_key,
              sequence, only_to)
-         SELECT m.* FROM unnest($66::int2[], $67::uuid[], $68::uuid[], $69::text[], $70::text[], $71::int8[], $72::text[],
-             $73::text[], $74::text[], $75::int8[], $76::uuid[]) AS m (shard, event)
+         SELECT m.* FROM (SELECT unnest($66::int2[]), unnest($67::uuid[]), unnest($68::uuid[]), unnest($69::text[]), unnest($70::text[]),
+             unnest($71::int8[]), unnest($72::text[]), unnest($73::text[]), unnest($74::text[]), unnest($75::int8[]), unnest($76::uuid[]))
+             AS m (shard, event)
          WHERE m.event IN (SELECT event FROM fresh)
      ),"
 );

@@ -73,7 +73,8 @@ impl TallyColumns {
             (&self.dead, Type::INT8_ARRAY),
         ];
         let sql = "INSERT INTO hapax.tally (shard, lane, hour, done, failed, dead)
-             SELECT * FROM unnest($1::int2[], $2::text[], $3::int8[], $4::int8[], $5::int8[], $6::int8[])
+             SELECT unnest($1::int2[]), unnest($2::text[]), unnest($3::int8[]), unnest($4::int8[]), unnest($5::int8[]),
+                 unnest($6::int8[])
              ON CONFLICT (shard, lane, hour) DO UPDATE SET done = tally.done + excluded.done,
                  failed = tally.failed + excluded.failed, dead = tally.dead + excluded.dead";
         (!self.lane.is_empty()).then_some((sql, params))
@@ -135,7 +136,7 @@ pub(super) async fn attempts(
         .collect();
     let rows = pool
         .walk(
-            "SELECT coalesce(sum(t.attempts), 0)::int8 FROM unnest($1::int2[], $2::text[]) AS k (shard, lane)
+            "SELECT coalesce(sum(t.attempts), 0)::int8 FROM (SELECT unnest($1::int2[]), unnest($2::text[])) AS k (shard, lane)
              CROSS JOIN LATERAL (
                  SELECT sum(done + failed) AS attempts FROM hapax.tally
                  WHERE shard = k.shard AND lane = k.lane COLLATE \"C\" AND hour >= $3 AND hour < $4

@@ -93,7 +93,7 @@ impl TidingColumns {
     /// `None` if there are none.
     pub(super) fn statement(&self) -> Option<Statement<'_>> {
         let sql = "INSERT INTO hapax.tiding (at, app, endpoint, news)
-             SELECT * FROM unnest($1::int8[], $2::uuid[], $3::uuid[], $4::text[])";
+             SELECT unnest($1::int8[]), unnest($2::uuid[]), unnest($3::uuid[]), unnest($4::text[])";
         let params = vec![
             (&self.at as _, Type::INT8_ARRAY),
             (&self.app as _, Type::UUID_ARRAY),

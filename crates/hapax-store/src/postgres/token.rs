@@ -121,7 +121,7 @@ pub(super) async fn used(pool: &Pool, used: &[(TokenId, Time)]) -> Result<(), St
     taken
         .begin(
             "WITH latest AS MATERIALIZED (
-                 SELECT id, max(at) AS at FROM unnest($1::uuid[], $2::int8[]) AS k (id, at) GROUP BY id
+                 SELECT id, max(at) AS at FROM (SELECT unnest($1::uuid[]), unnest($2::int8[])) AS k (id, at) GROUP BY id
              ), locked AS MATERIALIZED (
                  SELECT t.id, l.at FROM latest l JOIN hapax.token t ON t.id = l.id ORDER BY t.id FOR UPDATE OF t
              )

@@ -1,4 +1,4 @@
-//! How long a message takes to endpoints that are well, while a tenth as many go to three others: those are well, too, or bad.
+//! How long a message takes to endpoints that are well: alone, or while a tenth as many go to three others, which are well, too, or bad.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,16 +36,7 @@ pub(crate) async fn run(order: &Order) -> anyhow::Result<()> {
             .await?;
         well.push(app);
     }
-    let others = outbox.app().await?;
-    for manner in Manner::ALL {
-        let address = match order.row {
-            Row::Beside => bad::start(manner)?,
-            Row::Alone | Row::DeliveredRate | Row::Figures => sink.address,
-        };
-        outbox
-            .endpoint(others, address, EndpointExtra::default())
-            .await?;
-    }
+    let others = others(order.row, &outbox, &sink).await?;
     let tally = Arc::new(Tally::default());
     let pacing = Pacing {
         outbox: outbox.clone(),
@@ -65,12 +56,28 @@ pub(crate) async fn run(order: &Order) -> anyhow::Result<()> {
     counted
 }
 
+/// The application of the three others, if there are any.
+async fn others(row: Row, outbox: &Outbox, sink: &Sink) -> anyhow::Result<Option<AppId>> {
+    let addresses = match row {
+        Row::BesideBad => Manner::ALL.map(bad::start),
+        Row::BesideWell => Manner::ALL.map(|_| Ok(sink.address)),
+        Row::Alone | Row::DeliveredRate | Row::Figures => return Ok(None),
+    };
+    let app = outbox.app().await?;
+    for address in addresses {
+        outbox
+            .endpoint(app, address?, EndpointExtra::default())
+            .await?;
+    }
+    Ok(Some(app))
+}
+
 struct Pacing {
     outbox: Arc<Outbox>,
     sink: Arc<Sink>,
     tally: Arc<Tally>,
     body: Bytes,
-    others: AppId,
+    others: Option<AppId>,
 }
 
 impl Pacing {
@@ -81,8 +88,9 @@ impl Pacing {
         for (number, app) in well.iter().cycle().enumerate() {
             pace.tick().await;
             under_way.spawn(self.one(*app));
-            if number.is_multiple_of(OTHERS_EVERY) {
-                let (outbox, body, others) = (self.outbox.clone(), self.body.clone(), self.others);
+            let others = self.others.filter(|_| number.is_multiple_of(OTHERS_EVERY));
+            if let Some(others) = others {
+                let (outbox, body) = (self.outbox.clone(), self.body.clone());
                 under_way.spawn(async move {
                     if let Err(error) = outbox.publish(others, body).await {
                         eprintln!("not published to the others: {error}");

@@ -48,8 +48,10 @@ enum Row {
     DeliveredRate,
     /// Endpoints that are well, at a steady pace.
     Alone,
-    /// The same, beside some that are not.
-    Beside,
+    /// The same, beside others that are well.
+    BesideWell,
+    /// The same, beside others that are bad.
+    BesideBad,
     /// Statistics of an endpoint, and of an application, by turns.
     Figures,
 }
@@ -60,7 +62,7 @@ async fn main() -> anyhow::Result<()> {
         serde_json::from_reader(std::io::stdin().lock()).context("the order is not readable")?;
     match order.row {
         Row::DeliveredRate => rate::run(&order).await,
-        Row::Alone | Row::Beside => beside::run(&order).await,
+        Row::Alone | Row::BesideWell | Row::BesideBad => beside::run(&order).await,
         Row::Figures => figures::run(&order).await,
     }
 }
