@@ -170,11 +170,42 @@ impl<'a> KeyColumns<'a> {
         ]
     }
 
+    /// What keys that are new do not share, in the order of [`new_key_rows`].
+    pub(super) fn new_params(&self) -> [Param<'_>; 15] {
+        let [guard, principal, method, path, key, node] = &self.texts;
+        [
+            (&self.shard, Type::INT2_ARRAY),
+            (&self.hash, Type::UUID_ARRAY),
+            (&self.id, Type::UUID_ARRAY),
+            (guard, Type::TEXT_ARRAY),
+            (principal, Type::TEXT_ARRAY),
+            (method, Type::TEXT_ARRAY),
+            (path, Type::TEXT_ARRAY),
+            (key, Type::TEXT_ARRAY),
+            (node, Type::TEXT_ARRAY),
+            (&self.first_at, Type::INT8_ARRAY),
+            (&self.fingerprint, Type::BYTEA_ARRAY),
+            (&self.fence, Type::INT8_ARRAY),
+            (&self.lease_until, Type::INT8_ARRAY),
+            (&self.expires_at, Type::INT8_ARRAY),
+            (&self.grace, Type::INT8_ARRAY),
+        ]
+    }
+
     /// Writes keys that are there, and locked, anew. What a key is found by never changes.
     pub(super) fn update(&self) -> Statement<'_> {
         (UPDATE, self.params())
     }
 }
+
+/// Marks what is unknown: whoever writes a state writes this beside it, and nobody begins with that state. NULL and not false for all else, so
+/// that it takes no room.
+macro_rules! is_unknown {
+    () => {
+        "unknown = CASE WHEN x.state = 3 THEN true END"
+    };
+}
+pub(super) use is_unknown;
 
 /// The parameters of [`KeyColumns`] as rows.
 macro_rules! key_rows {
@@ -187,12 +218,24 @@ macro_rules! key_rows {
                  error, state, fingerprint, fence, lease_until, expires_at, grace)"
     };
 }
-pub(super) use key_rows;
+/// The parameters of [`KeyColumns::new_params`] as rows. What all new keys share is not sent: each array costs as much as a row.
+macro_rules! new_key_rows {
+    () => {
+        "(SELECT unnest($1::int2[]), unnest($2::uuid[]), unnest($3::uuid[]), unnest($4::text[]), unnest($5::text[]), unnest($6::text[]),
+            unnest($7::text[]), unnest($8::text[]), unnest($9::text[]), unnest($10::int8[]), unnest($11::bytea[]), unnest($12::int8[]),
+            unnest($13::int8[]), unnest($14::int8[]), unnest($15::int8[]))
+             AS x (shard, key_hash, id, guard, principal, method, path, key, node, first_at, fingerprint, fence, lease_until, expires_at,
+                 grace)"
+    };
+}
+pub(super) use new_key_rows;
 
 const UPDATE: &str = concat!(
     "UPDATE hapax.guard_key k SET guard = x.guard, principal = x.principal, method = x.method, path = x.path, key = x.key,
-         node = x.node, runs = x.runs, started_at = x.started_at, ended_at = x.ended_at, status = x.status, error = x.error, state = x.state, fingerprint = x.fingerprint,
-         fence = x.fence, lease_until = x.lease_until, expires_at = x.expires_at, grace = x.grace
+         node = x.node, runs = x.runs, started_at = x.started_at, ended_at = x.ended_at, status = x.status, error = x.error,
+         state = x.state, ",
+    is_unknown!(),
+    ", fingerprint = x.fingerprint, fence = x.fence, lease_until = x.lease_until, expires_at = x.expires_at, grace = x.grace
      FROM ",
     key_rows!(),
     " WHERE k.shard = x.shard AND k.key_hash = x.key_hash"

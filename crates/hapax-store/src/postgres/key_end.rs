@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use hapax_ledger::guard::GuardState;
 use hapax_ledger::id::KeyId;
 use tokio_postgres::types::Type;
 
@@ -38,18 +37,12 @@ pub(super) struct Columns<'a> {
     error: Vec<Option<Cow<'a, str>>>,
     ttl: Vec<i64>,
     answer: Vec<Option<&'a [u8]>>,
-    /// States in which a run still has its key.
-    open: Vec<i16>,
 }
 
 impl<'a> Columns<'a> {
     pub(super) fn of(mut words: Vec<&'a KeyWord>) -> Columns<'a> {
         words.sort_unstable_by_key(|word| word.id);
-        let open = [GuardState::Running, GuardState::Unknown];
-        let mut columns = Columns {
-            open: open.map(|state| i16::from(state.code())).to_vec(),
-            ..Columns::default()
-        };
+        let mut columns = Columns::default();
         for word in words {
             let Word::Settle(ending) = &word.word else {
                 continue;
@@ -73,7 +66,7 @@ impl<'a> Columns<'a> {
         self.id.is_empty()
     }
 
-    pub(super) fn params(&self) -> [Param<'_>; 9] {
+    pub(super) fn params(&self) -> [Param<'_>; 8] {
         [
             (&self.id, Type::UUID_ARRAY),
             (&self.fence, Type::INT8_ARRAY),
@@ -83,7 +76,6 @@ impl<'a> Columns<'a> {
             (&self.error, Type::TEXT_ARRAY),
             (&self.ttl, Type::INT8_ARRAY),
             (&self.answer, Type::BYTEA_ARRAY),
-            (&self.open, Type::INT2_ARRAY),
         ]
     }
 }

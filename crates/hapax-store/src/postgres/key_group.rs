@@ -9,9 +9,9 @@ use hapax_ledger::id::{KeyId, RawId};
 use hapax_ledger::time::Time;
 use tokio_postgres::types::Type;
 
-use super::batch::{Job, Reply, TooMuch, Work};
+use super::batch::{Job, OnItsWay, Reply, TooMuch, Work};
 use super::fault::unavailable;
-use super::key::{KeyColumns, KeyRow, key_rows, place_of};
+use super::key::{KeyColumns, KeyRow, is_unknown, new_key_rows, place_of};
 use super::key_end;
 use super::key_settle::{KeyWord, Word};
 use super::moment::{LeaseClock, no_row, now};
@@ -105,14 +105,14 @@ impl Work for KeyWork {
 
     /// One group: new keys, and runs that ended and still held theirs, in one commit. The other words behind it. Keys that somebody
     /// holds are looked at, and most are answered by that; what may run again is decided in another commit.
-    async fn step(&self, taken: Taken, jobs: Vec<Job<KeyWork>>) {
+    async fn step(&self, taken: Taken, jobs: Vec<Job<KeyWork>>, on_its_way: OnItsWay) {
         let (claims, words) = apart(jobs);
         let (ends, mut rest) = key_end::apart(words);
         if claims.is_empty() && ends.is_empty() {
             taken.give_back();
             return self.settle(rest).await;
         }
-        let mut left = self.store(Some(taken), claims, ends).await;
+        let mut left = self.store(Some((taken, on_its_way)), claims, ends).await;
         rest.append(&mut left.open);
         let (gone, ()) = tokio::join!(self.look_at(left.held), self.settle(rest));
         let mut new = left.again;
@@ -164,7 +164,7 @@ impl KeyWork {
     /// seen: if it is another by now no key was taken, and that one is known.
     async fn store(
         &self,
-        free: Option<Taken>,
+        free: Option<(Taken, OnItsWay)>,
         claims: Vec<Asked<KeyClaim>>,
         ends: Vec<Asked<KeyWord>>,
     ) -> Left {
@@ -215,14 +215,14 @@ impl KeyWork {
 
     async fn store_all(
         &self,
-        free: Option<Taken>,
+        free: Option<(Taken, OnItsWay)>,
         rows: &[KeyRow],
         ends: Vec<&KeyWord>,
         epoch: u32,
     ) -> Result<Stored, StoreError> {
-        let taken = match free {
-            Some(taken) => taken,
-            None => self.pool.take().await?,
+        let (taken, on_its_way) = match free {
+            Some((taken, on_its_way)) => (taken, Some(on_its_way)),
+            None => (self.pool.take().await?, None),
         };
         let mut order: Vec<&KeyRow> = rows.iter().collect();
         // Stable: of two with the same key the first to come is the first to be inserted.
@@ -233,14 +233,17 @@ impl KeyWork {
         let now = (&given as _, Type::INT8);
         let claiming = || {
             let wanted = [now.clone(), (&wanted as _, Type::INT4)];
-            columns.params().into_iter().chain(wanted)
+            columns.new_params().into_iter().chain(wanted)
         };
         let found = match (rows.is_empty(), ends.is_empty()) {
             (true, _) => taken.alone(ENDS, ends.params().into_iter().chain([now]).collect()),
             (false, true) => taken.alone(CLAIMS, claiming().collect()),
             (false, false) => taken.alone(BOTH, claiming().chain(ends.params()).collect()),
         };
-        let found = found.await?;
+        let found = found.await;
+        // The next group goes while this one is told.
+        drop(on_its_way);
+        let found = found?;
         let seen = found.iter().find_map(|row| row.get::<_, Option<i32>>(0));
         let mut stored = Stored {
             epoch: match (seen, rows.is_empty()) {
@@ -273,18 +276,17 @@ macro_rules! kept {
     () => {
         concat!(
             "WITH t AS MATERIALIZED (SELECT ",
-            now!("$22"),
+            now!("$16"),
             " AS now, epoch FROM hapax.store WHERE one = 1),
              kept AS (
                  INSERT INTO hapax.guard_key (shard, key_hash, id, guard, principal, method, path, key, node, runs, first_at,
-                     started_at, ended_at, status, error, state, fingerprint, fence, lease_until, expires_at, grace)
-                 SELECT x.shard, x.key_hash, x.id, x.guard, x.principal, x.method, x.path, x.key, x.node, x.runs, x.first_at,
-                     x.started_at, x.ended_at, x.status, x.error, x.state, x.fingerprint, x.fence, t.now + x.lease_until,
-                     t.now + x.expires_at, x.grace
+                     started_at, state, fingerprint, fence, lease_until, expires_at, grace)
+                 SELECT x.shard, x.key_hash, x.id, x.guard, x.principal, x.method, x.path, x.key, x.node, 1, x.first_at, x.first_at, 0,
+                     x.fingerprint, x.fence, t.now + x.lease_until, t.now + x.expires_at, x.grace
                  FROM ",
-            key_rows!(),
+            new_key_rows!(),
             ", t
-                 WHERE t.epoch = $23
+                 WHERE t.epoch = $17
                  ON CONFLICT (shard, key_hash) DO NOTHING RETURNING id
              )"
         )
@@ -294,15 +296,33 @@ macro_rules! kept {
 /// Settles runs that still have their keys, which is part of the statement: nothing has to be read first. What an earlier run was answered with
 /// went when this one began.
 macro_rules! ended {
-    ($id:literal, $fence:literal, $state:literal, $at:literal, $status:literal, $error:literal, $ttl:literal, $answer:literal, $open:literal, $moment:expr) => {
+    ($id:literal, $fence:literal, $state:literal, $at:literal, $status:literal, $error:literal, $ttl:literal, $answer:literal, $moment:expr) => {
         concat!(
-            "UPDATE hapax.guard_key k SET state = x.state, ended_at = x.ended_at, status = x.status, error = x.error,
+            "UPDATE hapax.guard_key k SET state = x.state, ",
+            is_unknown!(),
+            ", ended_at = x.ended_at, status = x.status, error = x.error,
                  expires_at = t.now + x.ttl, answer = x.answer
-             FROM (SELECT unnest(", $id, "::uuid[]), unnest(", $fence, "::int8[]), unnest(", $state, "::int2[]), unnest(", $at,
-            "::int8[]), unnest(", $status, "::int4[]), unnest(", $error, "::text[]), unnest(", $ttl, "::int8[]), unnest(", $answer,
+             FROM (SELECT unnest(",
+            $id,
+            "::uuid[]), unnest(",
+            $fence,
+            "::int8[]), unnest(",
+            $state,
+            "::int2[]), unnest(",
+            $at,
+            "::int8[]), unnest(",
+            $status,
+            "::int4[]), unnest(",
+            $error,
+            "::text[]), unnest(",
+            $ttl,
+            "::int8[]), unnest(",
+            $answer,
             "::bytea[]))
-                 AS x (id, fence, state, ended_at, status, error, ttl, answer), ", $moment, "
-             WHERE k.id = x.id AND k.fence = x.fence AND k.state = ANY (", $open, ")"
+                 AS x (id, fence, state, ended_at, status, error, ttl, answer), ",
+            $moment,
+            "
+             WHERE k.id = x.id AND k.fence = x.fence AND k.state IN (0, 3)"
         )
     };
 }
@@ -323,8 +343,7 @@ const ENDS: &str = concat!(
         "$6",
         "$7",
         "$8",
-        "$9",
-        concat!(now!("$10"), " AS t (now)")
+        concat!(now!("$9"), " AS t (now)")
     ),
     " RETURNING NULL::int4, k.id, k.expires_at"
 );
@@ -332,9 +351,7 @@ const ENDS: &str = concat!(
 const BOTH: &str = concat!(
     kept!(),
     ", ended AS (",
-    ended!(
-        "$24", "$25", "$26", "$27", "$28", "$29", "$30", "$31", "$32", "t"
-    ),
+    ended!("$18", "$19", "$20", "$21", "$22", "$23", "$24", "$25", "t"),
     " RETURNING k.id, k.expires_at)
      SELECT t.epoch, k.id, NULL::int8 FROM t LEFT JOIN kept k ON true
      UNION ALL
