@@ -218,7 +218,7 @@ macro_rules! key_rows {
                  error, state, fingerprint, fence, lease_until, expires_at, grace)"
     };
 }
-/// The parameters of [`KeyColumns::new_params`] as rows. What all new keys share is not sent: each array costs as much as a row.
+/// The parameters of [`KeyColumns::new_params`] as rows. What all new keys share is not sent: each array costs about a microsecond.
 macro_rules! new_key_rows {
     () => {
         "(SELECT unnest($1::int2[]), unnest($2::uuid[]), unnest($3::uuid[]), unnest($4::text[]), unnest($5::text[]), unnest($6::text[]),
