@@ -47,15 +47,30 @@ impl PartsHash {
 
 /// One text for a list of parts: a JSON array of strings, also for a single part.
 pub fn composite(parts: &[impl AsRef<str>]) -> String {
-    let mut text = String::from("[");
+    let bytes: usize = parts.iter().map(|part| part.as_ref().len() + 3).sum();
+    let mut text = String::with_capacity(bytes + 1);
+    text.push('[');
     for (place, part) in parts.iter().enumerate() {
         if place > 0 {
             text.push(',');
         }
-        text.push_str(&serde_json::Value::from(part.as_ref()).to_string());
+        push_quoted(&mut text, part.as_ref());
     }
     text.push(']');
     text
+}
+
+/// As a JSON string. Most parts are names without anything to be escaped.
+fn push_quoted(text: &mut String, part: &str) {
+    let plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
+    match part.bytes().all(plain) {
+        true => {
+            text.push('"');
+            text.push_str(part);
+            text.push('"');
+        }
+        false => text.push_str(&serde_json::Value::from(part).to_string()),
+    }
 }
 
 /// What a key is unique for. The kind is part of the hash: an event and an effect with the same text do not meet.
@@ -253,6 +268,12 @@ mod tests {
         #[test]
         fn composite_is_injective(a in prop::collection::vec(tricky(), 0..4), b in prop::collection::vec(tricky(), 0..4)) {
             prop_assert_eq!(composite(&a) == composite(&b), a == b);
+        }
+
+        #[test]
+        fn composite_is_what_a_serializer_writes(parts in prop::collection::vec(any::<String>(), 0..4), tricky in tricky()) {
+            let parts: Vec<String> = parts.into_iter().chain([tricky]).collect();
+            prop_assert_eq!(composite(&parts), serde_json::to_string(&parts).unwrap());
         }
 
         /// D5, D6: two effects never share a wire key.

@@ -20,6 +20,9 @@ const VERSION: u8 = 1;
 /// Bytes by which a value names its key.
 const NAME_BYTES: usize = 4;
 const HEAD_BYTES: usize = 1 + NAME_BYTES + NONCE_LEN;
+/// A sealed value is so much longer than the value.
+pub const SEALED_BYTES_MORE: usize = HEAD_BYTES + TAG_BYTES;
+const TAG_BYTES: usize = 16;
 
 /// A nonce for one value; it must be drawn anew for each.
 pub type Draw = [u8; NONCE_LEN];
@@ -67,21 +70,36 @@ impl Vault {
 
     /// Seals a value for one place.
     pub fn seal(&self, place: &[u8], draw: Draw, plain: &[u8]) -> Vec<u8> {
-        let (name, key) = &self.keys[0];
-        let mut sealed = Vec::with_capacity(HEAD_BYTES + plain.len() + AES_256_GCM_SIV.tag_len());
-        sealed.push(VERSION);
-        sealed.extend_from_slice(name);
-        sealed.extend_from_slice(&draw);
-        let mut body = plain.to_vec();
-        // It fails for values of many gigabytes only, and every value has a limit far below.
-        key.seal_in_place_append_tag(
-            Nonce::assume_unique_for_key(draw),
-            Aad::from(place),
-            &mut body,
-        )
-        .expect("values are far smaller than the cipher's limit");
-        sealed.append(&mut body);
+        let mut sealed = Vec::with_capacity(SEALED_BYTES_MORE + plain.len());
+        self.seal_behind(&mut sealed, place, draw, |sealed| {
+            sealed.extend_from_slice(plain);
+        });
         sealed
+    }
+
+    /// The same for what `write` adds to bytes that may be there already, and in place: nothing is copied.
+    pub fn seal_behind(
+        &self,
+        bytes: &mut Vec<u8>,
+        place: &[u8],
+        draw: Draw,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) {
+        let (name, key) = &self.keys[0];
+        bytes.push(VERSION);
+        bytes.extend_from_slice(name);
+        bytes.extend_from_slice(&draw);
+        let plain_from = bytes.len();
+        write(bytes);
+        // It fails for values of many gigabytes only, and every value has a limit far below.
+        let tag = key
+            .seal_in_place_separate_tag(
+                Nonce::assume_unique_for_key(draw),
+                Aad::from(place),
+                &mut bytes[plain_from..],
+            )
+            .expect("values are far smaller than the cipher's limit");
+        bytes.extend_from_slice(tag.as_ref());
     }
 
     /// Opens a value that was sealed for this place.

@@ -1,7 +1,8 @@
-//! Answers of a moment ago, in memory: most retries come soon after the first request, and need no query.
+//! Answers that were given out again a moment ago, in memory: who retries once often does so many times, and that needs no query. Most
+//! requests are never retried, so a first answer is not remembered.
 //!
-//! The store stays the authority. Only an answer that it has made durable, or has given out, is remembered here, for a minute at most, and such an
-//! answer never changes as long as its key lives. Everything else, such as another body under the same key, is the store's to decide.
+//! The store stays the authority. Only an answer that it has given out is remembered here, for a minute at most, and such an answer never changes
+//! as long as its key lives. Everything else, such as another body under the same key, is the store's to decide.
 
 use std::time::{Duration, Instant};
 

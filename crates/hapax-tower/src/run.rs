@@ -73,7 +73,7 @@ where
     B: ByteBody,
     R: ByteBody,
 {
-    let (key_hash, fingerprint) = (call.claim.key_hash, call.claim.fingerprint);
+    let key_hash = call.claim.key_hash;
     // Those who wait hear of the end when it is settled, and not before.
     let _run = shared.running.run(key_hash);
     let work = caught(work(&shared.guard, service, request(call, right)));
@@ -97,10 +97,6 @@ where
     let stores = matches!(ended.settlement, Settlement::Store(_));
     match settle(shared, key_hash, right, &ended).await {
         Settled::Durable(expires_at) => {
-            if let (Settlement::Store(Kept::Kept), Some(kept)) = (ended.settlement, ended.stored) {
-                let recent = &shared.recent;
-                recent.learn(key_hash, fingerprint, kept, expires_at);
-            }
             if stores && shared.guard.publish_expiry {
                 publish_expiry(&mut response, expires_at);
             }

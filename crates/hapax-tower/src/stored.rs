@@ -5,7 +5,7 @@
 
 use bytes::{Buf, BufMut, Bytes};
 use hapax_ledger::key::KeyHash;
-use hapax_store::vault::{Vault, VaultError};
+use hapax_store::vault::{SEALED_BYTES_MORE, Vault, VaultError};
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 
@@ -52,12 +52,11 @@ impl Stored {
                 form.into()
             }
             Some(vault) => {
-                let mut plain = Vec::with_capacity(self.body.len() + 256);
-                self.write(&mut plain);
-                let sealed = vault.seal(&place(key), entropy::draw(), &plain);
-                let mut form = Vec::with_capacity(1 + sealed.len());
+                let mut form = Vec::with_capacity(self.body.len() + SEALED_BYTES_MORE + 256);
                 form.push(SEALED);
-                form.extend_from_slice(&sealed);
+                vault.seal_behind(&mut form, &place(key), entropy::draw(), |form| {
+                    self.write(form);
+                });
                 form.into()
             }
         }

@@ -86,7 +86,6 @@ pub(super) fn to_key(row: &Row) -> KeyRow {
 }
 
 /// The columns of keys that are written.
-#[derive(Default)]
 pub(super) struct KeyColumns<'a> {
     shard: Vec<i16>,
     hash: Vec<Uuid>,
@@ -108,8 +107,30 @@ pub(super) struct KeyColumns<'a> {
 }
 
 impl<'a> KeyColumns<'a> {
+    fn with_capacity(rows: usize) -> KeyColumns<'a> {
+        KeyColumns {
+            shard: Vec::with_capacity(rows),
+            hash: Vec::with_capacity(rows),
+            id: Vec::with_capacity(rows),
+            texts: std::array::from_fn(|_| Vec::with_capacity(rows)),
+            runs: Vec::with_capacity(rows),
+            first_at: Vec::with_capacity(rows),
+            started_at: Vec::with_capacity(rows),
+            ended_at: Vec::with_capacity(rows),
+            status: Vec::with_capacity(rows),
+            error: Vec::with_capacity(rows),
+            state: Vec::with_capacity(rows),
+            fingerprint: Vec::with_capacity(rows),
+            fence: Vec::with_capacity(rows),
+            lease_until: Vec::with_capacity(rows),
+            expires_at: Vec::with_capacity(rows),
+            grace: Vec::with_capacity(rows),
+        }
+    }
+
     pub(super) fn of(rows: impl IntoIterator<Item = &'a KeyRow>) -> KeyColumns<'a> {
-        let mut columns = KeyColumns::default();
+        let rows = rows.into_iter();
+        let mut columns = KeyColumns::with_capacity(rows.size_hint().0);
         for KeyRow { key, hash } in rows {
             let (shown, record) = (&key.shown, &key.record);
             let (shard, hash) = place_of(*hash);
@@ -143,34 +164,7 @@ impl<'a> KeyColumns<'a> {
         columns
     }
 
-    pub(super) fn params(&self) -> Vec<Param<'_>> {
-        let [guard, principal, method, path, key, node] = &self.texts;
-        vec![
-            (&self.shard, Type::INT2_ARRAY),
-            (&self.hash, Type::UUID_ARRAY),
-            (&self.id, Type::UUID_ARRAY),
-            (guard, Type::TEXT_ARRAY),
-            (principal, Type::TEXT_ARRAY),
-            (method, Type::TEXT_ARRAY),
-            (path, Type::TEXT_ARRAY),
-            (key, Type::TEXT_ARRAY),
-            (node, Type::TEXT_ARRAY),
-            (&self.runs, Type::INT4_ARRAY),
-            (&self.first_at, Type::INT8_ARRAY),
-            (&self.started_at, Type::INT8_ARRAY),
-            (&self.ended_at, Type::INT8_ARRAY),
-            (&self.status, Type::INT4_ARRAY),
-            (&self.error, Type::TEXT_ARRAY),
-            (&self.state, Type::INT2_ARRAY),
-            (&self.fingerprint, Type::BYTEA_ARRAY),
-            (&self.fence, Type::INT8_ARRAY),
-            (&self.lease_until, Type::INT8_ARRAY),
-            (&self.expires_at, Type::INT8_ARRAY),
-            (&self.grace, Type::INT8_ARRAY),
-        ]
-    }
-
-    /// What keys that are new do not share, in the order of [`new_key_rows`].
+    /// What keys that are new do not share, in the order of [`new_key_columns`].
     pub(super) fn new_params(&self) -> [Param<'_>; 15] {
         let [guard, principal, method, path, key, node] = &self.texts;
         [
@@ -192,6 +186,19 @@ impl<'a> KeyColumns<'a> {
         ]
     }
 
+    /// All of them, in the order of [`UPDATE`].
+    fn params(&self) -> Vec<Param<'_>> {
+        let more: [Param<'_>; 6] = [
+            (&self.runs, Type::INT4_ARRAY),
+            (&self.started_at, Type::INT8_ARRAY),
+            (&self.ended_at, Type::INT8_ARRAY),
+            (&self.status, Type::INT4_ARRAY),
+            (&self.error, Type::TEXT_ARRAY),
+            (&self.state, Type::INT2_ARRAY),
+        ];
+        self.new_params().into_iter().chain(more).collect()
+    }
+
     /// Writes keys that are there, and locked, anew. What a key is found by never changes.
     pub(super) fn update(&self) -> Statement<'_> {
         (UPDATE, self.params())
@@ -207,28 +214,22 @@ macro_rules! is_unknown {
 }
 pub(super) use is_unknown;
 
-/// The parameters of [`KeyColumns`] as rows.
-macro_rules! key_rows {
+/// The parameters of [`KeyColumns::new_params`] as columns. What all new keys share is not sent: each array costs about a microsecond.
+macro_rules! new_key_columns {
     () => {
-        "(SELECT unnest($1::int2[]), unnest($2::uuid[]), unnest($3::uuid[]), unnest($4::text[]), unnest($5::text[]), unnest($6::text[]),
-            unnest($7::text[]), unnest($8::text[]), unnest($9::text[]), unnest($10::int4[]), unnest($11::int8[]), unnest($12::int8[]),
-            unnest($13::int8[]), unnest($14::int4[]), unnest($15::text[]), unnest($16::int2[]), unnest($17::bytea[]), unnest($18::int8[]),
-            unnest($19::int8[]), unnest($20::int8[]), unnest($21::int8[]))
-             AS x (shard, key_hash, id, guard, principal, method, path, key, node, runs, first_at, started_at, ended_at, status,
-                 error, state, fingerprint, fence, lease_until, expires_at, grace)"
-    };
-}
-/// The parameters of [`KeyColumns::new_params`] as rows. What all new keys share is not sent: each array costs about a microsecond.
-macro_rules! new_key_rows {
-    () => {
-        "(SELECT unnest($1::int2[]), unnest($2::uuid[]), unnest($3::uuid[]), unnest($4::text[]), unnest($5::text[]), unnest($6::text[]),
+        "unnest($1::int2[]), unnest($2::uuid[]), unnest($3::uuid[]), unnest($4::text[]), unnest($5::text[]), unnest($6::text[]),
             unnest($7::text[]), unnest($8::text[]), unnest($9::text[]), unnest($10::int8[]), unnest($11::bytea[]), unnest($12::int8[]),
-            unnest($13::int8[]), unnest($14::int8[]), unnest($15::int8[]))
-             AS x (shard, key_hash, id, guard, principal, method, path, key, node, first_at, fingerprint, fence, lease_until, expires_at,
-                 grace)"
+            unnest($13::int8[]), unnest($14::int8[]), unnest($15::int8[])"
     };
 }
-pub(super) use new_key_rows;
+pub(super) use new_key_columns;
+/// What these are called.
+macro_rules! new_key_names {
+    () => {
+        "shard, key_hash, id, guard, principal, method, path, key, node, first_at, fingerprint, fence, lease_until, expires_at, grace"
+    };
+}
+pub(super) use new_key_names;
 
 const UPDATE: &str = concat!(
     "UPDATE hapax.guard_key k SET guard = x.guard, principal = x.principal, method = x.method, path = x.path, key = x.key,
@@ -237,8 +238,13 @@ const UPDATE: &str = concat!(
     is_unknown!(),
     ", fingerprint = x.fingerprint, fence = x.fence, lease_until = x.lease_until, expires_at = x.expires_at, grace = x.grace
      FROM ",
-    key_rows!(),
-    " WHERE k.shard = x.shard AND k.key_hash = x.key_hash"
+    "(SELECT ",
+    new_key_columns!(),
+    ", unnest($16::int4[]), unnest($17::int8[]), unnest($18::int8[]), unnest($19::int4[]), unnest($20::text[]), unnest($21::int2[]))
+         AS x (",
+    new_key_names!(),
+    ", runs, started_at, ended_at, status, error, state)
+     WHERE k.shard = x.shard AND k.key_hash = x.key_hash"
 );
 
 /// What is kept of answers, by key.

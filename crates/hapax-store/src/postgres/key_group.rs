@@ -1,17 +1,17 @@
 //! Claims of guarded keys and what their runs say, any number of them in one group. New keys and runs that ended are one statement, and one
 //! commit: while some requests begin others end, and a flush of the log costs as much as many rows.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use hapax_ledger::guard::GuardRejected;
 use hapax_ledger::id::{KeyId, RawId};
 use hapax_ledger::time::Time;
+use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::batch::{Job, OnItsWay, Reply, TooMuch, Work};
 use super::fault::unavailable;
-use super::key::{KeyColumns, KeyRow, is_unknown, new_key_rows, place_of};
+use super::key::{KeyColumns, KeyRow, is_unknown, new_key_columns, new_key_names, place_of};
 use super::key_end;
 use super::key_settle::{KeyWord, Word};
 use super::moment::{LeaseClock, no_row, now};
@@ -154,9 +154,11 @@ struct Left {
 
 /// What the statement did.
 struct Stored {
+    now: Time,
     epoch: u32,
-    kept: HashSet<Uuid>,
-    ended: HashMap<KeyId, Time>,
+    /// The keys that are new, and those whose runs have ended; sorted.
+    kept: Vec<Uuid>,
+    ended: Vec<Uuid>,
 }
 
 impl KeyWork {
@@ -169,9 +171,10 @@ impl KeyWork {
         ends: Vec<Asked<KeyWord>>,
     ) -> Left {
         let epoch = self.epoch.load(Ordering::Relaxed);
-        let rows: Vec<KeyRow> = claims
-            .iter()
-            .map(|asked| self.new_row(&asked.ask, epoch))
+        // One lot for all: rows are told apart by what is added to it.
+        let lot = (self.entropy)();
+        let rows: Vec<KeyRow> = (claims.iter().zip(0..))
+            .map(|(asked, nth)| new_row(&asked.ask, epoch, lot.wrapping_add(nth)))
             .collect();
         let words: Vec<&KeyWord> = ends.iter().map(|asked| &asked.ask).collect();
         let stored = match self.store_all(free, &rows, words, epoch).await {
@@ -184,8 +187,8 @@ impl KeyWork {
         };
         let mut left = Left::default();
         for asked in ends {
-            match stored.ended.get(&asked.ask.id) {
-                Some(expires_at) => asked.answer(Ok(*expires_at)),
+            match stored.expiry(&asked.ask) {
+                Some(expires_at) => asked.answer(Ok(expires_at)),
                 None => left.open.push(asked),
             }
         }
@@ -195,22 +198,13 @@ impl KeyWork {
             return left;
         }
         for (asked, row) in claims.into_iter().zip(rows) {
-            match stored.kept.contains(&Uuid(row.key.shown.id.bytes())) {
+            let id = Uuid(row.key.shown.id.bytes());
+            match stored.kept.binary_search(&id).is_ok() {
                 true => asked.answer(row.key.begun(false)),
                 false => left.held.push(asked),
             }
         }
         left
-    }
-
-    fn new_row(&self, claim: &KeyClaim, epoch: u32) -> KeyRow {
-        let shard = claim.key_hash.shard(SHARDS);
-        let id = KeyId(RawId::new(claim.at, shard, (self.entropy)()));
-        KeyRow {
-            // The statement adds the time at which it runs.
-            key: Guarded::first(id, claim, Time::from_micros(0), epoch),
-            hash: claim.key_hash,
-        }
     }
 
     async fn store_all(
@@ -244,30 +238,51 @@ impl KeyWork {
         // The next group goes while this one is told.
         drop(on_its_way);
         let found = found?;
-        let seen = found.iter().find_map(|row| row.get::<_, Option<i32>>(0));
-        let mut stored = Stored {
-            epoch: match (seen, rows.is_empty()) {
-                (Some(seen), _) => seen as u32,
-                (None, true) => epoch,
-                (None, false) => return Err(no_row()),
-            },
-            kept: HashSet::new(),
-            ended: HashMap::new(),
-        };
-        for row in &found {
-            match (row.get::<_, Option<Uuid>>(1), row.get::<_, Option<i64>>(2)) {
-                (Some(id), Some(expires_at)) => {
-                    let id = KeyId::from_bytes(id.0);
-                    stored.ended.insert(id, Time::from_micros(expires_at));
-                }
-                (Some(id), None) => {
-                    stored.kept.insert(id);
-                }
-                (None, _) => {}
-            }
-        }
-        Ok(stored)
+        found.first().map(to_stored).ok_or_else(no_row)
     }
+}
+
+fn new_row(claim: &KeyClaim, epoch: u32, lot: u64) -> KeyRow {
+    let shard = claim.key_hash.shard(SHARDS);
+    let id = KeyId(RawId::new(claim.at, shard, lot));
+    KeyRow {
+        // The statement adds the time at which it runs.
+        key: Guarded::first(id, claim, Time::from_micros(0), epoch),
+        hash: claim.key_hash,
+    }
+}
+
+fn to_stored(row: &Row) -> Stored {
+    let ids = |column| {
+        let mut ids: Vec<Uuid> = row.get::<_, Option<_>>(column).unwrap_or_default();
+        ids.sort_unstable();
+        ids
+    };
+    Stored {
+        now: Time::from_micros(row.get(0)),
+        epoch: row.get::<_, i32>(1) as u32,
+        kept: ids(2),
+        ended: ids(3),
+    }
+}
+
+impl Stored {
+    /// When the answer of a run that has ended expires.
+    fn expiry(&self, said: &KeyWord) -> Option<Time> {
+        self.ended.binary_search(&Uuid(said.id.bytes())).ok()?;
+        key_end::good_for(said).map(|good_for| self.now + good_for)
+    }
+}
+
+/// Begins a statement: when it happens, and in which epoch.
+macro_rules! moment {
+    ($given:literal) => {
+        concat!(
+            "WITH t AS MATERIALIZED (SELECT ",
+            now!($given),
+            " AS now, epoch FROM hapax.store WHERE one = 1)"
+        )
+    };
 }
 
 /// Keeps keys that nobody holds, in the order given, for the epoch that they were claimed for and in no other. Their times are lengths from now
@@ -275,17 +290,17 @@ impl KeyWork {
 macro_rules! kept {
     () => {
         concat!(
-            "WITH t AS MATERIALIZED (SELECT ",
-            now!("$16"),
-            " AS now, epoch FROM hapax.store WHERE one = 1),
-             kept AS (
+            moment!("$16"),
+            ", kept AS (
                  INSERT INTO hapax.guard_key (shard, key_hash, id, guard, principal, method, path, key, node, runs, first_at,
                      started_at, state, fingerprint, fence, lease_until, expires_at, grace)
                  SELECT x.shard, x.key_hash, x.id, x.guard, x.principal, x.method, x.path, x.key, x.node, 1, x.first_at, x.first_at, 0,
                      x.fingerprint, x.fence, t.now + x.lease_until, t.now + x.expires_at, x.grace
-                 FROM ",
-            new_key_rows!(),
-            ", t
+                 FROM (SELECT ",
+            new_key_columns!(),
+            ") AS x (",
+            new_key_names!(),
+            "), t
                  WHERE t.epoch = $17
                  ON CONFLICT (shard, key_hash) DO NOTHING RETURNING id
              )"
@@ -296,7 +311,7 @@ macro_rules! kept {
 /// Settles runs that still have their keys, which is part of the statement: nothing has to be read first. What an earlier run was answered with
 /// went when this one began.
 macro_rules! ended {
-    ($id:literal, $fence:literal, $state:literal, $at:literal, $status:literal, $error:literal, $ttl:literal, $answer:literal, $moment:expr) => {
+    ($id:literal, $fence:literal, $state:literal, $at:literal, $status:literal, $error:literal, $ttl:literal, $answer:literal) => {
         concat!(
             "UPDATE hapax.guard_key k SET state = x.state, ",
             is_unknown!(),
@@ -319,41 +334,30 @@ macro_rules! ended {
             "::int8[]), unnest(",
             $answer,
             "::bytea[]))
-                 AS x (id, fence, state, ended_at, status, error, ttl, answer), ",
-            $moment,
-            "
-             WHERE k.id = x.id AND k.fence = x.fence AND k.state IN (0, 3)"
+                 AS x (id, fence, state, ended_at, status, error, ttl, answer), t
+             WHERE k.id = x.id AND k.fence = x.fence AND k.state IN (0, 3)
+             RETURNING k.id"
         )
     };
 }
 
-/// Says the store's epoch, and which keys are new. It finds no stored key, so that no plan of it can go out of date.
+/// Says the moment, and which keys are new: in one row, since each row of an answer costs both sides as much as several ids. It finds no
+/// stored key, so that no plan of it can go out of date.
 const CLAIMS: &str = concat!(
     kept!(),
-    " SELECT t.epoch, k.id, NULL::int8 FROM t LEFT JOIN kept k ON true"
+    " SELECT t.now, t.epoch, (SELECT array_agg(id) FROM kept), NULL::uuid[] FROM t"
 );
-/// Says which runs have ended, and when their answers expire.
+/// Says the moment, and which runs have ended.
 const ENDS: &str = concat!(
-    ended!(
-        "$1",
-        "$2",
-        "$3",
-        "$4",
-        "$5",
-        "$6",
-        "$7",
-        "$8",
-        concat!(now!("$9"), " AS t (now)")
-    ),
-    " RETURNING NULL::int4, k.id, k.expires_at"
+    moment!("$9"),
+    ", ended AS (",
+    ended!("$1", "$2", "$3", "$4", "$5", "$6", "$7", "$8"),
+    ") SELECT t.now, t.epoch, NULL::uuid[], (SELECT array_agg(id) FROM ended) FROM t"
 );
 /// Both.
 const BOTH: &str = concat!(
     kept!(),
     ", ended AS (",
-    ended!("$18", "$19", "$20", "$21", "$22", "$23", "$24", "$25", "t"),
-    " RETURNING k.id, k.expires_at)
-     SELECT t.epoch, k.id, NULL::int8 FROM t LEFT JOIN kept k ON true
-     UNION ALL
-     SELECT NULL, e.id, e.expires_at FROM ended e"
+    ended!("$18", "$19", "$20", "$21", "$22", "$23", "$24", "$25"),
+    ") SELECT t.now, t.epoch, (SELECT array_agg(id) FROM kept), (SELECT array_agg(id) FROM ended) FROM t"
 );
