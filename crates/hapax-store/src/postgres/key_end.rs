@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use hapax_ledger::id::KeyId;
-use hapax_ledger::time::Span;
 use tokio_postgres::types::Type;
 
 use super::key_group::Asked;
@@ -25,14 +24,6 @@ pub(super) fn apart(words: Vec<Asked<KeyWord>>) -> (Vec<Asked<KeyWord>>, Vec<Ask
         matches!(asked.ask.word, Word::Settle(_)) && !twice.contains(&asked.ask.id)
     };
     words.into_iter().partition(ends)
-}
-
-/// How long what a run has ended with is good for, from when it ended by the store's clock.
-pub(super) fn good_for(said: &KeyWord) -> Option<Span> {
-    match &said.word {
-        Word::Settle(ending) => ended(ending).ok().map(|(_, good_for)| good_for),
-        Word::Extend(_) => None,
-    }
 }
 
 /// The columns of runs that ended, in the order of their ids.

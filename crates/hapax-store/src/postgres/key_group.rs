@@ -1,12 +1,12 @@
 //! Claims of guarded keys and what their runs say, any number of them in one group. New keys and runs that ended are one statement, and one
 //! commit: while some requests begin others end, and a flush of the log costs as much as many rows.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use hapax_ledger::guard::GuardRejected;
 use hapax_ledger::id::{KeyId, RawId};
 use hapax_ledger::time::Time;
-use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::batch::{Job, OnItsWay, Reply, TooMuch, Work};
@@ -154,11 +154,9 @@ struct Left {
 
 /// What the statement did.
 struct Stored {
-    now: Time,
     epoch: u32,
-    /// The keys that are new, and those whose runs have ended; sorted.
-    kept: Vec<Uuid>,
-    ended: Vec<Uuid>,
+    kept: HashSet<Uuid>,
+    ended: HashMap<KeyId, Time>,
 }
 
 impl KeyWork {
@@ -187,8 +185,8 @@ impl KeyWork {
         };
         let mut left = Left::default();
         for asked in ends {
-            match stored.expiry(&asked.ask) {
-                Some(expires_at) => asked.answer(Ok(expires_at)),
+            match stored.ended.get(&asked.ask.id) {
+                Some(expires_at) => asked.answer(Ok(*expires_at)),
                 None => left.open.push(asked),
             }
         }
@@ -198,8 +196,7 @@ impl KeyWork {
             return left;
         }
         for (asked, row) in claims.into_iter().zip(rows) {
-            let id = Uuid(row.key.shown.id.bytes());
-            match stored.kept.binary_search(&id).is_ok() {
+            match stored.kept.contains(&Uuid(row.key.shown.id.bytes())) {
                 true => asked.answer(row.key.begun(false)),
                 false => left.held.push(asked),
             }
@@ -238,7 +235,29 @@ impl KeyWork {
         // The next group goes while this one is told.
         drop(on_its_way);
         let found = found?;
-        found.first().map(to_stored).ok_or_else(no_row)
+        let seen = found.iter().find_map(|row| row.get::<_, Option<i32>>(0));
+        let mut stored = Stored {
+            epoch: match (seen, rows.is_empty()) {
+                (Some(seen), _) => seen as u32,
+                (None, true) => epoch,
+                (None, false) => return Err(no_row()),
+            },
+            kept: HashSet::new(),
+            ended: HashMap::new(),
+        };
+        for row in &found {
+            match (row.get::<_, Option<Uuid>>(1), row.get::<_, Option<i64>>(2)) {
+                (Some(id), Some(expires_at)) => {
+                    let id = KeyId::from_bytes(id.0);
+                    stored.ended.insert(id, Time::from_micros(expires_at));
+                }
+                (Some(id), None) => {
+                    stored.kept.insert(id);
+                }
+                (None, _) => {}
+            }
+        }
+        Ok(stored)
     }
 }
 
@@ -252,46 +271,15 @@ fn new_row(claim: &KeyClaim, epoch: u32, lot: u64) -> KeyRow {
     }
 }
 
-fn to_stored(row: &Row) -> Stored {
-    let ids = |column| {
-        let mut ids: Vec<Uuid> = row.get::<_, Option<_>>(column).unwrap_or_default();
-        ids.sort_unstable();
-        ids
-    };
-    Stored {
-        now: Time::from_micros(row.get(0)),
-        epoch: row.get::<_, i32>(1) as u32,
-        kept: ids(2),
-        ended: ids(3),
-    }
-}
-
-impl Stored {
-    /// When the answer of a run that has ended expires.
-    fn expiry(&self, said: &KeyWord) -> Option<Time> {
-        self.ended.binary_search(&Uuid(said.id.bytes())).ok()?;
-        key_end::good_for(said).map(|good_for| self.now + good_for)
-    }
-}
-
-/// Begins a statement: when it happens, and in which epoch.
-macro_rules! moment {
-    ($given:literal) => {
-        concat!(
-            "WITH t AS MATERIALIZED (SELECT ",
-            now!($given),
-            " AS now, epoch FROM hapax.store WHERE one = 1)"
-        )
-    };
-}
-
 /// Keeps keys that nobody holds, in the order given, for the epoch that they were claimed for and in no other. Their times are lengths from now
 /// on, and it is the time before the keys are taken, so that leases are if anything too short.
 macro_rules! kept {
     () => {
         concat!(
-            moment!("$16"),
-            ", kept AS (
+            "WITH t AS MATERIALIZED (SELECT ",
+            now!("$16"),
+            " AS now, epoch FROM hapax.store WHERE one = 1),
+             kept AS (
                  INSERT INTO hapax.guard_key (shard, key_hash, id, guard, principal, method, path, key, node, runs, first_at,
                      started_at, state, fingerprint, fence, lease_until, expires_at, grace)
                  SELECT x.shard, x.key_hash, x.id, x.guard, x.principal, x.method, x.path, x.key, x.node, 1, x.first_at, x.first_at, 0,
@@ -311,7 +299,7 @@ macro_rules! kept {
 /// Settles runs that still have their keys, which is part of the statement: nothing has to be read first. What an earlier run was answered with
 /// went when this one began.
 macro_rules! ended {
-    ($id:literal, $fence:literal, $state:literal, $at:literal, $status:literal, $error:literal, $ttl:literal, $answer:literal) => {
+    ($id:literal, $fence:literal, $state:literal, $at:literal, $status:literal, $error:literal, $ttl:literal, $answer:literal, $moment:expr) => {
         concat!(
             "UPDATE hapax.guard_key k SET state = x.state, ",
             is_unknown!(),
@@ -334,30 +322,41 @@ macro_rules! ended {
             "::int8[]), unnest(",
             $answer,
             "::bytea[]))
-                 AS x (id, fence, state, ended_at, status, error, ttl, answer), t
-             WHERE k.id = x.id AND k.fence = x.fence AND k.state IN (0, 3)
-             RETURNING k.id"
+                 AS x (id, fence, state, ended_at, status, error, ttl, answer), ",
+            $moment,
+            "
+             WHERE k.id = x.id AND k.fence = x.fence AND k.state IN (0, 3)"
         )
     };
 }
 
-/// Says the moment, and which keys are new: in one row, since each row of an answer costs both sides as much as several ids. It finds no
-/// stored key, so that no plan of it can go out of date.
+/// Says the store's epoch, and which keys are new. It finds no stored key, so that no plan of it can go out of date.
 const CLAIMS: &str = concat!(
     kept!(),
-    " SELECT t.now, t.epoch, (SELECT array_agg(id) FROM kept), NULL::uuid[] FROM t"
+    " SELECT t.epoch, k.id, NULL::int8 FROM t LEFT JOIN kept k ON true"
 );
-/// Says the moment, and which runs have ended.
+/// Says which runs have ended, and when their answers expire.
 const ENDS: &str = concat!(
-    moment!("$9"),
-    ", ended AS (",
-    ended!("$1", "$2", "$3", "$4", "$5", "$6", "$7", "$8"),
-    ") SELECT t.now, t.epoch, NULL::uuid[], (SELECT array_agg(id) FROM ended) FROM t"
+    ended!(
+        "$1",
+        "$2",
+        "$3",
+        "$4",
+        "$5",
+        "$6",
+        "$7",
+        "$8",
+        concat!(now!("$9"), " AS t (now)")
+    ),
+    " RETURNING NULL::int4, k.id, k.expires_at"
 );
 /// Both.
 const BOTH: &str = concat!(
     kept!(),
     ", ended AS (",
-    ended!("$18", "$19", "$20", "$21", "$22", "$23", "$24", "$25"),
-    ") SELECT t.now, t.epoch, (SELECT array_agg(id) FROM kept), (SELECT array_agg(id) FROM ended) FROM t"
+    ended!("$18", "$19", "$20", "$21", "$22", "$23", "$24", "$25", "t"),
+    " RETURNING k.id, k.expires_at)
+     SELECT t.epoch, k.id, NULL::int8 FROM t LEFT JOIN kept k ON true
+     UNION ALL
+     SELECT NULL, e.id, e.expires_at FROM ended e"
 );
