@@ -11,7 +11,7 @@ use hapax_ledger::transition::{EffectStep, Resolution, Resolver};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-use super::batch::{Job, OnItsWay, TooMuch, Work};
+use super::batch::{Job, TooMuch, Work};
 use super::carry::carry_out;
 use super::chain;
 use super::effect::{effect_columns, to_held};
@@ -71,7 +71,7 @@ impl Work for Moves {
     }
 
     /// One group: those that ended happily in one commit, the rest and what did not fit in another.
-    async fn step(&self, taken: Taken, jobs: Vec<Job<Moves>>, _on_its_way: OnItsWay) {
+    async fn step(&self, taken: Taken, jobs: Vec<Job<Moves>>) {
         let effects: BTreeSet<EffectId> = jobs.iter().map(|job| job.ask.effect).collect();
         // Of two moves of the same effect, the second has to see what the first one did.
         let apart = effects.len() == jobs.len();

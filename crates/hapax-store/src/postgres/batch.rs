@@ -49,13 +49,8 @@ pub(super) trait Work: Send + Sync + Sized + 'static {
     /// About how many bytes an ask sends to the server.
     fn bytes(ask: &Self::Ask) -> usize;
 
-    /// Carries a group through, and answers every job of it. It counts as on its way until it says otherwise, and not longer than this takes.
-    fn step(
-        &self,
-        taken: Taken,
-        jobs: Vec<Job<Self>>,
-        on_its_way: OnItsWay,
-    ) -> impl Future<Output = ()> + Send;
+    /// Carries a group through, and answers every job of it.
+    fn step(&self, taken: Taken, jobs: Vec<Job<Self>>) -> impl Future<Output = ()> + Send;
 }
 
 /// What becomes of an ask that finds the queue full.
@@ -193,7 +188,7 @@ struct Group<W: Work> {
 }
 
 /// Counts a group until it has ended, however it does.
-pub(super) struct OnItsWay(watch::Sender<usize>);
+struct OnItsWay(watch::Sender<usize>);
 
 impl Drop for OnItsWay {
     fn drop(&mut self) {
@@ -231,7 +226,8 @@ impl<W: Work> Lane<W> {
             match self.pool.take().await {
                 Ok(taken) => {
                     pause = PAUSE_MIN;
-                    self.work.step(taken, jobs, on_its_way).await;
+                    self.work.step(taken, jobs).await;
+                    drop(on_its_way);
                 }
                 Err(error) => {
                     drop(on_its_way);

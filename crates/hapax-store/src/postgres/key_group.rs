@@ -9,7 +9,7 @@ use hapax_ledger::id::{KeyId, RawId};
 use hapax_ledger::time::Time;
 use tokio_postgres::types::Type;
 
-use super::batch::{Job, OnItsWay, Reply, TooMuch, Work};
+use super::batch::{Job, Reply, TooMuch, Work};
 use super::fault::unavailable;
 use super::key::{KeyColumns, KeyRow, is_unknown, new_key_columns, new_key_names, place_of};
 use super::key_end;
@@ -105,14 +105,14 @@ impl Work for KeyWork {
 
     /// One group: new keys, and runs that ended and still held theirs, in one commit. The other words behind it. Keys that somebody
     /// holds are looked at, and most are answered by that; what may run again is decided in another commit.
-    async fn step(&self, taken: Taken, jobs: Vec<Job<KeyWork>>, on_its_way: OnItsWay) {
+    async fn step(&self, taken: Taken, jobs: Vec<Job<KeyWork>>) {
         let (claims, words) = apart(jobs);
         let (ends, mut rest) = key_end::apart(words);
         if claims.is_empty() && ends.is_empty() {
             taken.give_back();
             return self.settle(rest).await;
         }
-        let mut left = self.store(Some((taken, on_its_way)), claims, ends).await;
+        let mut left = self.store(Some(taken), claims, ends).await;
         rest.append(&mut left.open);
         let (gone, ()) = tokio::join!(self.look_at(left.held), self.settle(rest));
         let mut new = left.again;
@@ -164,7 +164,7 @@ impl KeyWork {
     /// seen: if it is another by now no key was taken, and that one is known.
     async fn store(
         &self,
-        free: Option<(Taken, OnItsWay)>,
+        free: Option<Taken>,
         claims: Vec<Asked<KeyClaim>>,
         ends: Vec<Asked<KeyWord>>,
     ) -> Left {
@@ -206,14 +206,14 @@ impl KeyWork {
 
     async fn store_all(
         &self,
-        free: Option<(Taken, OnItsWay)>,
+        free: Option<Taken>,
         rows: &[KeyRow],
         ends: Vec<&KeyWord>,
         epoch: u32,
     ) -> Result<Stored, StoreError> {
-        let (taken, on_its_way) = match free {
-            Some((taken, on_its_way)) => (taken, Some(on_its_way)),
-            None => (self.pool.take().await?, None),
+        let taken = match free {
+            Some(taken) => taken,
+            None => self.pool.take().await?,
         };
         let mut order: Vec<&KeyRow> = rows.iter().collect();
         // Stable: of two with the same key the first to come is the first to be inserted.
@@ -231,10 +231,7 @@ impl KeyWork {
             (false, true) => taken.alone(CLAIMS, claiming().collect()),
             (false, false) => taken.alone(BOTH, claiming().chain(ends.params()).collect()),
         };
-        let found = found.await;
-        // The next group goes while this one is told.
-        drop(on_its_way);
-        let found = found?;
+        let found = found.await?;
         let seen = found.iter().find_map(|row| row.get::<_, Option<i32>>(0));
         let mut stored = Stored {
             epoch: match (seen, rows.is_empty()) {

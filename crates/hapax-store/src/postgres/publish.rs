@@ -14,7 +14,7 @@ use hapax_ledger::identity::{self, Sighting};
 use tokio_postgres::types::Type;
 
 use super::accept::key_order;
-use super::batch::{Job, OnItsWay, TooMuch, Work};
+use super::batch::{Job, TooMuch, Work};
 use super::decide::{Decisions, Holder, Key};
 use super::fan_out::{self, FanOutColumns};
 use super::known::{self, Slots, key_columns};
@@ -62,7 +62,7 @@ impl Work for Publisher {
     }
 
     /// One group: what may be swift first; then those that have a key of their own in one commit, and what repeats one of them behind it.
-    async fn step(&self, taken: Taken, jobs: Vec<Job<Publisher>>, _on_its_way: OnItsWay) {
+    async fn step(&self, taken: Taken, jobs: Vec<Job<Publisher>>) {
         let (mut free, mut waiting) = self.publish_swiftly(taken, jobs).await;
         while !waiting.is_empty() {
             let (group, rest) = apart(waiting);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Entropy;
 use super::accept;
-use super::batch::{Job, OnItsWay, TooMuch, Work};
+use super::batch::{Job, TooMuch, Work};
 use super::call;
 use super::known;
 use super::moment::LeaseClock;
@@ -47,7 +47,7 @@ impl Work for Writer {
     }
 
     /// One group: each kind in its own commit, and what finds its key held behind them.
-    async fn step(&self, taken: Taken, jobs: Vec<Job<Writer>>, _on_its_way: OnItsWay) {
+    async fn step(&self, taken: Taken, jobs: Vec<Job<Writer>>) {
         let (mut plain, mut swift) = (Vec::new(), Vec::new());
         let (mut calling, mut careful) = (Vec::new(), Vec::new());
         for job in jobs {

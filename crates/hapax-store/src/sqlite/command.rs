@@ -151,7 +151,7 @@ fn decide_on(
 ) -> Result<Option<EventId>, StoreError> {
     let promoted = match decision {
         Decision::Promote { arrival, .. } => {
-            let receipts = accept::accept(tx, &deeds::promoted(arrival))?;
+            let receipts = accept::accept(tx, &deeds::promoted(arrival), None)?;
             receipts.first().map(|receipt| receipt.event)
         }
         Decision::Retry

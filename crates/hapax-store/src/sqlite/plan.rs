@@ -25,6 +25,8 @@ pub(super) struct Planning<'a> {
     from: From,
     /// One effect is all that the event calls for.
     alone: bool,
+    /// The index may have been asked for the effects' keys after so many puts, and had none of them.
+    absent_after: Option<u64>,
 }
 
 /// Where in its event a plan begins.
@@ -42,6 +44,7 @@ impl<'a> Planning<'a> {
         at: Time,
         row: i64,
         event: &'a NewEvent,
+        absent_after: Option<u64>,
         more_follow: bool,
     ) -> Planning<'a> {
         Planning {
@@ -51,6 +54,7 @@ impl<'a> Planning<'a> {
             effects: &event.effects,
             from: From::Birth,
             alone: event.effects.len() == 1 && !more_follow,
+            absent_after,
         }
     }
 }
@@ -83,7 +87,7 @@ pub(super) fn plan(tx: &mut Tx<'_>, planning: Planning<'_>) -> Result<Planned, S
     for (place, new) in effects.iter().enumerate() {
         let known = tx
             .group
-            .find(tx.index, new.key_hash)?
+            .find_later(tx.index, new.key_hash, planning.absent_after)?
             .map(|row| effect::read(tx.db, row))
             .transpose()?
             .flatten();
@@ -150,6 +154,7 @@ pub(super) fn join(
         effects,
         from: From::Place(last.map_or(0, |last| last + 1)),
         alone: false,
+        absent_after: None,
     };
     plan(tx, planning)?;
     gate::settle_status(tx.db, row)
