@@ -18,24 +18,12 @@ use crate::nouns::{
     Arrival, CONFLICT_BODIES_MAX, DELIVERIES_KEPT_MAX, NewEvent, OnFailed, Receipt, Receipted,
 };
 
-/// What has to be new for these events to be new, and their effects.
-pub(super) fn keys(events: &[NewEvent]) -> impl Iterator<Item = KeyHash> {
-    events.iter().flat_map(|event| {
-        let effects = event.effects.iter().map(|effect| effect.key_hash);
-        std::iter::once(event.key_hash).chain(effects)
-    })
-}
-
-/// Stores one arrival in the open transaction. The index may have been asked for its [`keys`] after so many puts, and had none of them.
-pub(super) fn accept(
-    tx: &mut Tx<'_>,
-    arrival: &Arrival,
-    absent_after: Option<u64>,
-) -> Result<Vec<Receipt>, StoreError> {
+/// Stores one arrival in the open transaction.
+pub(super) fn accept(tx: &mut Tx<'_>, arrival: &Arrival) -> Result<Vec<Receipt>, StoreError> {
     arrival
         .events
         .iter()
-        .map(|event| accept_one(tx, arrival, event, absent_after))
+        .map(|event| accept_one(tx, arrival, event))
         .collect()
 }
 
@@ -46,11 +34,7 @@ pub(super) fn sighted(
     key: &str,
     now: Time,
 ) -> Result<Option<EventId>, StoreError> {
-    let hash = KeyHash::of(KeyKind::Identity, source, key);
-    let known = match tx.group.find(tx.index, hash)? {
-        Some(row) => confirmed(tx, row, source, key)?,
-        None => None,
-    };
+    let known = find(tx, KeyHash::of(KeyKind::Identity, source, key), source, key)?;
     Ok(known
         .filter(|known| now < known.identity.expires_at)
         .map(|known| known.identity.event))
@@ -104,15 +88,8 @@ pub(super) fn sight(
     tx: &Tx<'_>,
     arrival: &Arrival,
     event: &NewEvent,
-    absent_after: Option<u64>,
 ) -> Result<Sighted, StoreError> {
-    let found = tx
-        .group
-        .find_later(tx.index, event.key_hash, absent_after)?;
-    let known = match found {
-        Some(row) => confirmed(tx, row, &arrival.source, &event.key)?,
-        None => None,
-    };
+    let known = find(tx, event.key_hash, &arrival.source, &event.key)?;
     let sighting = identity::decide(
         known.as_ref().map(|known| &known.identity),
         event.compare_hash,
@@ -124,20 +101,17 @@ pub(super) fn sight(
     })
 }
 
-fn accept_one(
-    tx: &mut Tx<'_>,
-    arrival: &Arrival,
-    event: &NewEvent,
-    absent_after: Option<u64>,
-) -> Result<Receipt, StoreError> {
-    match sight(tx, arrival, event, absent_after)? {
+fn accept_one(tx: &mut Tx<'_>, arrival: &Arrival, event: &NewEvent) -> Result<Receipt, StoreError> {
+    match sight(tx, arrival, event)? {
         Sighted::Known { known, conflict } => repeat(tx, arrival, event, &known, conflict),
-        Sighted::New => insert(tx, arrival, event, absent_after, 0),
+        Sighted::New => insert(tx, arrival, event, 0),
     }
 }
 
-/// What is known of the row that the index has for a key, if it still holds the key.
-fn confirmed(tx: &Tx<'_>, row: i64, source: &str, key: &str) -> Result<Option<Known>, StoreError> {
+fn find(tx: &Tx<'_>, hash: KeyHash, source: &str, key: &str) -> Result<Option<Known>, StoreError> {
+    let Some(row) = tx.group.find(tx.index, hash)? else {
+        return Ok(None);
+    };
     let mut read = tx
         .db
         .prepare_cached(
@@ -204,12 +178,11 @@ pub(super) fn insert(
     tx: &mut Tx<'_>,
     arrival: &Arrival,
     event: &NewEvent,
-    absent_after: Option<u64>,
     to_come: usize,
 ) -> Result<Receipt, StoreError> {
     let row = tx.group.give_row()?;
-    let planning = Planning::of_new(arrival.at, row, event, absent_after, to_come > 0);
-    let mut planned = plan::plan(tx, planning)?;
+    let at = arrival.at;
+    let mut planned = plan::plan(tx, Planning::of_new(at, row, event, to_come > 0))?;
     if to_come > 0 {
         planned.states.push((EffectState::Pending, None));
     }
@@ -383,74 +356,4 @@ fn outlive_the_sender(tx: &Tx<'_>, known: &Known, now: Time) -> Result<(), Store
             .map_err(sql_error)?;
     }
     Ok(())
-}
-
-#[cfg(all(test, feature = "conformance"))]
-mod tests {
-    use std::sync::Arc;
-
-    use hapax_ledger::effect::Repeat;
-
-    use super::{accept, keys};
-    use crate::Store;
-    use crate::conformance::sample::{Subject, arrival, at, detail, still_clock};
-    use crate::conformance::worker::{calling_for, planned};
-    use crate::nouns::{Arrival, Receipted};
-    use crate::sqlite::queue::Whose;
-    use crate::sqlite::writer::Space;
-    use crate::sqlite::{DiskLimits, Options, SqliteStore};
-
-    fn calling(key: &str) -> Arrival {
-        let mail = planned("mail", "order-1", Repeat::Once);
-        arrival("a", at(0), vec![calling_for(key, vec![mail])])
-    }
-
-    fn open(folder: &std::path::Path) -> SqliteStore {
-        let disk = DiskLimits {
-            free_bytes_min: 0,
-            ballast_bytes: 0,
-        };
-        let options = Options {
-            nonce: [7; 16],
-            clock: still_clock(),
-            disk,
-        };
-        SqliteStore::open(&folder.join("hapax.db"), options).expect("the store opens")
-    }
-
-    /// A caller asks the index before the writer's turn: what was stored in between counts all the same, of events and of effects.
-    #[test]
-    fn what_was_stored_after_the_question_is_known() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .expect("a runtime");
-        runtime.block_on(async {
-            let store = Arc::new(open(folder.path()));
-            let subject: Subject = store.clone();
-            let ask = |arrival: &Arrival| store.index.absent_after(keys(&arrival.events));
-            let early = ask(&calling("1"));
-            assert!(early.is_some());
-            let first = store.accept(calling("1")).await.expect("it is stored");
-            assert_eq!(first[0].sighting, Receipted::New);
-            // Neither its own key nor its effect's is absent any more.
-            assert_eq!((ask(&calling("1")), ask(&calling("2"))), (None, None));
-            for (key, sighting) in [("1", Receipted::Duplicate), ("2", Receipted::New)] {
-                let late = calling(key);
-                let told = store
-                    .writer
-                    .write(Whose::Caller, Space::Takes, 0, move |tx| {
-                        accept(tx, &late, early)
-                    })
-                    .await
-                    .expect("it is decided");
-                assert_eq!(told[0].sighting, sighting, "{key}");
-                let effects = detail(&subject, told[0].event).await.effects;
-                let planned_for: Vec<_> = effects.iter().map(|effect| effect.event).collect();
-                assert_eq!(planned_for, [first[0].event], "{key}");
-            }
-            store.close().await;
-        });
-    }
 }

@@ -151,7 +151,7 @@ fn decide_on(
 ) -> Result<Option<EventId>, StoreError> {
     let promoted = match decision {
         Decision::Promote { arrival, .. } => {
-            let receipts = accept::accept(tx, &deeds::promoted(arrival), None)?;
+            let receipts = accept::accept(tx, &deeds::promoted(arrival))?;
             receipts.first().map(|receipt| receipt.event)
         }
         Decision::Retry

@@ -15,8 +15,8 @@ use crate::error::{StoreError, StoreErrorKind};
 
 /// The size of a page, and so of a frame of the log.
 const PAGE_BYTES: usize = 4_096;
-/// Keys that are remembered beside the index: about a second's.
-const LATELY_MAX: usize = 65_536;
+/// Guarded keys that are remembered beside the index: about a second's.
+const LATELY_MAX: usize = 16_384;
 
 /// The open group: row numbers given out, and keys that are in the transaction but not yet in the index.
 pub(super) struct Group {
@@ -26,6 +26,8 @@ pub(super) struct Group {
     next_joined: i64,
     next_key: i64,
     keys: HashMap<KeyHash, i64>,
+    /// Guarded keys of this transaction.
+    guarded: Vec<(KeyHash, i64)>,
     lately: Lately,
     latest: HashMap<i64, Latest>,
     forgotten: Removals,
@@ -75,6 +77,7 @@ impl Group {
             next_joined,
             next_key: key_reap::last_row(db)?.max(watermark.key) + 1,
             keys: HashMap::new(),
+            guarded: Vec::new(),
             lately: Lately::from_now_on(index),
             latest: HashMap::new(),
             forgotten: Removals::default(),
@@ -100,6 +103,7 @@ impl Group {
         self.stale = true;
         self.catalogue = None;
         self.keys.clear();
+        self.guarded.clear();
         self.latest.clear();
         self.forgotten = Removals::default();
         self.under_way.clear();
@@ -188,8 +192,8 @@ impl Group {
         }
     }
 
-    /// The same for a key that the index did not have after so many puts: then only what was put since is looked through.
-    pub(super) fn find_later(
+    /// The same for a guarded key that the index did not have after so many puts: then only what was put since is looked through.
+    pub(super) fn find_guarded(
         &self,
         index: &KeyIndex,
         key: KeyHash,
@@ -202,6 +206,12 @@ impl Group {
             }
             Some(_) | None => self.find(index, key),
         }
+    }
+
+    /// A row of this transaction now holds the guarded key.
+    pub(super) fn take_guarded(&mut self, key: KeyHash, row: i64) {
+        self.take(key, row);
+        self.guarded.push((key, row));
     }
 
     /// A row of this transaction now holds the key.
@@ -269,7 +279,9 @@ impl Group {
                     key: self.next_key - 1,
                 },
             )?;
-            self.lately.learn(added.keys, index);
+        }
+        if !self.guarded.is_empty() {
+            self.lately.learn(self.guarded.drain(..), index);
         }
         if !self.forgotten.keys.is_empty() {
             index.forget(&self.forgotten)?;
@@ -279,7 +291,7 @@ impl Group {
     }
 }
 
-/// Keys that the index has learned lately. Whoever brings one has asked the index shortly before, and need not do it again.
+/// Guarded keys that the index has learned lately. Whoever brings one has asked the index shortly before, and need not do it again.
 struct Lately {
     keys: HashMap<KeyHash, i64>,
     /// After so many puts: all that were put later are here.
@@ -295,7 +307,7 @@ impl Lately {
     }
 
     /// These are in the index now.
-    fn learn(&mut self, keys: Vec<(KeyHash, i64)>, index: &KeyIndex) {
+    fn learn(&mut self, keys: impl Iterator<Item = (KeyHash, i64)>, index: &KeyIndex) {
         if self.keys.len() >= LATELY_MAX {
             self.keys.clear();
             self.since = index.puts();

@@ -24,8 +24,6 @@ const CACHE_BYTES: u64 = 32 * 1024 * 1024;
 const MEMTABLE_BYTES: u64 = 8 * 1024 * 1024;
 /// Its journal may take this much before memtables are flushed.
 const JOURNAL_BYTES: u64 = 64 * 1024 * 1024;
-/// So many keys are asked for by a caller's task, which holds up others of its thread; more are left to the writer.
-const ASKED_MAX: usize = 64;
 /// Background threads for flushing and merging.
 const WORKERS: usize = 1;
 
@@ -204,16 +202,6 @@ impl KeyIndex {
     pub(super) fn get(&self, key: KeyHash) -> Result<Option<i64>, StoreError> {
         let row = self.with(|open| open.keys.get(key.bytes()))?;
         Ok(row.and_then(|bytes| Some(i64::from_be_bytes(bytes.as_ref().try_into().ok()?))))
-    }
-
-    /// How many puts there had been when it had none of these keys; nothing if it has one of them, or cannot say. For callers, so that the
-    /// writer, for whom all others wait, has to look through later puts only.
-    pub(super) fn absent_after(&self, keys: impl IntoIterator<Item = KeyHash>) -> Option<u64> {
-        let puts = self.puts();
-        let mut keys = keys.into_iter();
-        let absent = |key| matches!(self.get(key), Ok(None));
-        let few = keys.by_ref().take(ASKED_MAX).all(absent);
-        (few && keys.next().is_none()).then_some(puts)
     }
 
     /// The latest delivery of an event, if it had more than one.

@@ -16,7 +16,7 @@ pub(super) fn claim(
     let epoch = tx.group.epoch();
     let found = tx
         .group
-        .find_later(tx.index, claim.key_hash, absent_after)?;
+        .find_guarded(tx.index, claim.key_hash, absent_after)?;
     let known = match found {
         Some(row) => confirmed(tx.db, row, claim)?,
         None => None,
@@ -25,7 +25,7 @@ pub(super) fn claim(
         let row = tx.group.give_key_row()?;
         let new = Guarded::first(key::key_id(claim.at, row), claim, tx.now, epoch);
         key::insert(tx.db, &new, claim.key_hash)?;
-        tx.group.take(claim.key_hash, row);
+        tx.group.take_guarded(claim.key_hash, row);
         return Ok(new.begun(false));
     };
     let id = known.shown.id;

@@ -190,10 +190,9 @@ impl Drop for SqliteStore {
 impl Store for SqliteStore {
     async fn accept(&self, arrival: Arrival) -> Result<Vec<Receipt>, StoreError> {
         let bytes = arrival.events.iter().map(|event| event.body.len()).sum();
-        let absent_after = self.index.absent_after(accept::keys(&arrival.events));
         self.writer
             .write(Whose::Caller, Space::Takes, bytes, move |tx| {
-                accept::accept(tx, &arrival, absent_after)
+                accept::accept(tx, &arrival)
             })
             .await
     }

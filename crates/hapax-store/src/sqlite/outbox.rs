@@ -6,7 +6,7 @@ use hapax_ledger::time::Time;
 
 use super::queue::Whose;
 use super::writer::Space;
-use super::{SqliteStore, accept, addressed, app, fan_out, mark, message, post, publish, tally};
+use super::{SqliteStore, addressed, app, fan_out, mark, message, post, publish, tally};
 use crate::error::StoreError;
 use crate::nouns::{
     Addressed, Authority, Changes, Deliveries, Entry, FannedOut, Listed, Mark, Message,
@@ -56,11 +56,9 @@ impl Outbox for SqliteStore {
         posting::sound(&message)?;
         let events = message.arrival.events.iter();
         let bytes = events.map(|event| event.body.len()).sum();
-        let keys = accept::keys(&message.arrival.events);
-        let absent_after = self.index.absent_after(keys);
         self.writer
             .write(Whose::Caller, Space::Takes, bytes, move |tx| {
-                publish::publish(tx, message, absent_after)
+                publish::publish(tx, message)
             })
             .await
     }

@@ -51,7 +51,7 @@ fn find(tx: &Tx<'_>, wanted: &OwnClaim) -> Result<Option<Held>, StoreError> {
 
 /// No event calls for it, so it gets one of its own.
 fn plan_alone(tx: &mut Tx<'_>, wanted: &OwnClaim) -> Result<(), StoreError> {
-    let receipts = accept::accept(tx, &own::arrival(wanted), None)?;
+    let receipts = accept::accept(tx, &own::arrival(wanted))?;
     if find(tx, wanted)?.is_some() {
         return Ok(());
     }

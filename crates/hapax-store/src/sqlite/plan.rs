@@ -25,8 +25,6 @@ pub(super) struct Planning<'a> {
     from: From,
     /// One effect is all that the event calls for.
     alone: bool,
-    /// The index may have been asked for the effects' keys after so many puts, and had none of them.
-    absent_after: Option<u64>,
 }
 
 /// Where in its event a plan begins.
@@ -44,7 +42,6 @@ impl<'a> Planning<'a> {
         at: Time,
         row: i64,
         event: &'a NewEvent,
-        absent_after: Option<u64>,
         more_follow: bool,
     ) -> Planning<'a> {
         Planning {
@@ -54,7 +51,6 @@ impl<'a> Planning<'a> {
             effects: &event.effects,
             from: From::Birth,
             alone: event.effects.len() == 1 && !more_follow,
-            absent_after,
         }
     }
 }
@@ -87,7 +83,7 @@ pub(super) fn plan(tx: &mut Tx<'_>, planning: Planning<'_>) -> Result<Planned, S
     for (place, new) in effects.iter().enumerate() {
         let known = tx
             .group
-            .find_later(tx.index, new.key_hash, planning.absent_after)?
+            .find(tx.index, new.key_hash)?
             .map(|row| effect::read(tx.db, row))
             .transpose()?
             .flatten();
@@ -154,7 +150,6 @@ pub(super) fn join(
         effects,
         from: From::Place(last.map_or(0, |last| last + 1)),
         alone: false,
-        absent_after: None,
     };
     plan(tx, planning)?;
     gate::settle_status(tx.db, row)

@@ -10,18 +10,14 @@ use crate::error::StoreError;
 use crate::nouns::{NewMessage, Published, Receipt, Receipted, app_of_source};
 use crate::posting;
 
-/// Stores a message, or says what is known under its key. The index may have been asked for its keys after so many puts, and had none of them.
-pub(super) fn publish(
-    tx: &mut Tx<'_>,
-    mut message: NewMessage,
-    absent_after: Option<u64>,
-) -> Result<Published, StoreError> {
+/// Stores a message, or says what is known under its key.
+pub(super) fn publish(tx: &mut Tx<'_>, mut message: NewMessage) -> Result<Published, StoreError> {
     posting::arrival(&mut message);
     let arrival = &message.arrival;
     let (Some(event), Some(app)) = (arrival.events.first(), app_of_source(&arrival.source)) else {
         return Ok(Published::Outdated);
     };
-    match accept::sight(tx, arrival, event, absent_after)? {
+    match accept::sight(tx, arrival, event)? {
         // Whoever publishes hears of it at once, so that nobody else has to look at it.
         Sighted::Known {
             known,
@@ -37,16 +33,11 @@ pub(super) fn publish(
             accept::repeat(tx, arrival, event, &known, conflict).map(Published::Stored)
         }
         Sighted::New if message.revision != tx.group.catalogue(tx.db)? => Ok(Published::Outdated),
-        Sighted::New => publish_new(tx, &message, app, absent_after).map(Published::Stored),
+        Sighted::New => publish_new(tx, &message, app).map(Published::Stored),
     }
 }
 
-fn publish_new(
-    tx: &mut Tx<'_>,
-    message: &NewMessage,
-    app: AppId,
-    absent_after: Option<u64>,
-) -> Result<Receipt, StoreError> {
+fn publish_new(tx: &mut Tx<'_>, message: &NewMessage, app: AppId) -> Result<Receipt, StoreError> {
     let waits = match message.arrival.events.first().and_then(posting::entity) {
         Some(entity) => fan_out::is_under_way(tx.db, &message.arrival.source, entity)?,
         None => false,
@@ -63,7 +54,7 @@ fn publish_new(
     else {
         return Err(posting::not_one_event());
     };
-    let mut receipt = accept::insert(tx, arrival, event, absent_after, later.len())?;
+    let mut receipt = accept::insert(tx, arrival, event, later.len())?;
     receipt.claims.resize(planned.effects.len(), None);
     let row = read::row_of(receipt.event);
     keep_about(tx.db, app, row, &message.about)?;
