@@ -11,6 +11,9 @@ use tokio::time::timeout;
 
 use crate::database::{Database, with_database};
 
+/// For commits that hang. A store has to open within it, too, on a machine that is busy.
+const COMMIT_WAIT: Duration = Duration::from_secs(2);
+
 /// Nothing here takes so long unless it is broken.
 const TOO_LONG: Duration = Duration::from_secs(30);
 
@@ -83,7 +86,7 @@ fn a_cancelled_wait_for_the_standby_is_no_ack() {
 fn a_commit_that_takes_too_long_is_unknown() {
     with_database(|database| async move {
         let mut options = database.options();
-        options.commit_wait = Duration::from_millis(50);
+        options.commit_wait = COMMIT_WAIT;
         let store: Subject = Arc::new(PostgresStore::open(options).await.expect("the store opens"));
         let client = database.client().await;
         client
@@ -106,7 +109,7 @@ fn a_commit_that_takes_too_long_is_unknown() {
 fn hanging_commits_do_not_use_up_the_server() {
     with_database(|database| async move {
         let mut options = database.options();
-        options.commit_wait = Duration::from_millis(20);
+        options.commit_wait = COMMIT_WAIT;
         let store: Subject = Arc::new(PostgresStore::open(options).await.expect("the store opens"));
         let client = database.client().await;
         client

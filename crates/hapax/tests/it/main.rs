@@ -13,6 +13,7 @@ mod config_effect_problems;
 mod config_effects;
 mod config_problems;
 mod config_secrets;
+mod config_server_problems;
 mod demo;
 mod effects;
 mod errors;
