@@ -30,7 +30,7 @@ pub const REQUEST_MEMORY_BYTES_MAX_DEFAULT: u64 = 256 * 1024;
 pub const REQUEST_BYTES_MAX_DEFAULT: u64 = 16 * 1024 * 1024;
 /// Bytes of an answer's body that is kept.
 pub const ANSWER_BYTES_MAX_DEFAULT: u64 = 1024 * 1024;
-/// Bytes of recent answers that are given out from memory.
+/// Bytes of answers that were replayed lately, and are given out from memory.
 pub const RECENT_BYTES_MAX_DEFAULT: u64 = 16 * 1024 * 1024;
 /// What may be configured as the most bytes of a stored answer: it is one value in a row.
 const ANSWER_BYTES_MAX_MAX: u64 = 64 * 1024 * 1024;
@@ -207,7 +207,7 @@ impl Guard {
         self
     }
 
-    /// Bytes of recent answers that are given out from memory, each for a minute at most; 0 asks the store every time.
+    /// Bytes of answers that were replayed lately, and are given out from memory for a minute at most; 0 asks the store every time.
     pub fn recent_bytes_max(mut self, bytes_max: u64) -> Guard {
         self.recent_bytes_max = bytes_max;
         self
