@@ -1,15 +1,15 @@
 //! How long a message takes to endpoints that are well: alone, or while a tenth as many go to three others, which are well, too, or bad.
 
 use std::sync::Arc;
-use std::time::Duration;
 
+use anyhow::Context;
 use bytes::Bytes;
 use hapax::clock;
 use hapax::outbox::extra::EndpointExtra;
 use hapax_ledger::id::{AppId, MessageId};
 use tokio::task::JoinSet;
-use tokio::time::MissedTickBehavior;
 
+use crate::arrivals::{self, To};
 use crate::bad::{self, Manner};
 use crate::round::{Tally, rounds};
 use crate::setup::{Outbox, payload};
@@ -18,13 +18,8 @@ use crate::{Order, Row};
 
 /// Endpoints that are well, each of an application of its own.
 const WELL: usize = 100;
-/// Between two messages to them: 500 a second, far below what the store can do, and 1,000 in a round of two seconds.
-const PACE: Duration = Duration::from_millis(2);
-/// A message to the three others goes with every so many: 50 a second, ten times what bad ones could take if they were only as slow as an
-/// attempt may be.
-const OTHERS_EVERY: usize = 10;
 
-/// Publishes at a steady pace to the endpoints that are well by turns, each from before it is published until its receiver has it.
+/// Publishes to the endpoints that are well by turns; what counts is the time from before a message is published until its receiver has it.
 pub(crate) async fn run(order: &Order) -> anyhow::Result<()> {
     let sink = Arc::new(Sink::start()?);
     let outbox = Arc::new(Outbox::open(&order.store).await?);
@@ -82,24 +77,27 @@ struct Pacing {
 
 impl Pacing {
     async fn run(&self, well: &[AppId], under_way: &mut JoinSet<()>) -> anyhow::Result<()> {
-        let mut pace = tokio::time::interval(PACE);
-        // What was late is made up for: load does not go away because the process is busy.
-        pace.set_missed_tick_behavior(MissedTickBehavior::Burst);
-        for (number, app) in well.iter().cycle().enumerate() {
-            pace.tick().await;
-            under_way.spawn(self.one(*app));
-            let others = self.others.filter(|_| number.is_multiple_of(OTHERS_EVERY));
-            if let Some(others) = others {
-                let (outbox, body) = (self.outbox.clone(), self.body.clone());
-                under_way.spawn(async move {
-                    if let Err(error) = outbox.publish(others, body).await {
-                        eprintln!("not published to the others: {error}");
-                    }
-                });
+        let mut arrivals = arrivals::start()?;
+        let mut well = well.iter().cycle();
+        while let Some(to) = arrivals.recv().await {
+            match (to, self.others) {
+                (To::Well, _) => {
+                    let app = well.next().context("there are endpoints that are well")?;
+                    under_way.spawn(self.one(*app));
+                }
+                (To::Others, Some(others)) => {
+                    let (outbox, body) = (self.outbox.clone(), self.body.clone());
+                    under_way.spawn(async move {
+                        if let Err(error) = outbox.publish(others, body).await {
+                            eprintln!("not published to the others: {error}");
+                        }
+                    });
+                }
+                (To::Others, None) => {}
             }
             while under_way.try_join_next().is_some() {}
         }
-        Ok(())
+        anyhow::bail!("arrivals ended before the rounds did")
     }
 
     fn one(&self, app: AppId) -> impl Future<Output = ()> + Send + 'static {

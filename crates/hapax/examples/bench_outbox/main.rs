@@ -2,9 +2,10 @@
 //!
 //! Reads an [`Order`] as JSON from stdin, carries it out, and prints one line of JSON per round, as `xtask load` does.
 //! - `setup`: store, registry and dispatcher, the real ones. `rate`: how many a second. `beside`: how long one takes beside endpoints
-//!   that are bad; `bad`: what those do. `figures`: what statistics cost beside so many attempts.
+//!   that are bad; `bad`: what those do, `arrivals`: when messages come. `figures`: what statistics cost beside so many attempts.
 //! - `round`, `sink`: as in `bench_dispatch`.
 
+mod arrivals;
 mod bad;
 mod beside;
 mod figures;
