@@ -72,7 +72,7 @@ where
 async fn asked<S, B, R>(
     shared: Arc<Shared>,
     mut service: S,
-    mut call: Call,
+    mut call: Box<Call>,
 ) -> Response<AnswerBody<R>>
 where
     S: Inner<B, R>,
@@ -127,7 +127,7 @@ pub(crate) async fn prepare<B>(
     guard: &Guard,
     key: &GuardKey,
     request: Request<B>,
-) -> Result<Call, Turned>
+) -> Result<Box<Call>, Turned>
 where
     B: ByteBody,
 {
@@ -145,7 +145,7 @@ where
     let claim = claim(guard, key, principal, &head, &mut body)
         .await
         .map_err(|error| turned(&HoldProblem::Spool(error), guard.request_bytes_max))?;
-    Ok(Call { head, body, claim })
+    Ok(Box::new(Call { head, body, claim }))
 }
 
 fn turned(problem: &HoldProblem, bytes_max: u64) -> Turned {

@@ -36,7 +36,7 @@ const DOUBT_PAUSE_MIN: Duration = Duration::from_millis(20);
 /// How long it is asked for, and not longer than a quarter of its lease: its caller waits, and most of the lease should be the run's.
 const DOUBT_MAX: Duration = Duration::from_secs(5);
 
-/// A request that has arrived whole.
+/// A request that has arrived whole. Boxed on its way: it is large, and goes through many hands.
 pub(crate) struct Call {
     pub(crate) head: Parts,
     pub(crate) body: Held,
@@ -58,7 +58,7 @@ pub(crate) enum Attempt<S, R> {
 /// All that is needed to ask again.
 pub(crate) struct Busy<S> {
     pub(crate) service: S,
-    pub(crate) call: Call,
+    pub(crate) call: Box<Call>,
     /// How long the first one may still take.
     pub(crate) remaining: Span,
 }
@@ -67,7 +67,7 @@ pub(crate) struct Busy<S> {
 pub(crate) async fn attempt<S, B, R>(
     shared: Arc<Shared>,
     service: S,
-    mut call: Call,
+    mut call: Box<Call>,
     _task: Task,
 ) -> Attempt<S, R>
 where

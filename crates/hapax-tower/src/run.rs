@@ -1,6 +1,7 @@
 //! A run: the service is called under a lease that is kept alive, and what came of it is settled before anyone hears it.
 
 use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -65,7 +66,7 @@ struct NoAnswer(String);
 pub(crate) async fn run<S, B, R>(
     shared: &Arc<Shared>,
     service: S,
-    call: Call,
+    call: Box<Call>,
     right: Right,
 ) -> Response<AnswerBody<R>>
 where
@@ -76,11 +77,13 @@ where
     let key_hash = call.claim.key_hash;
     // Those who wait hear of the end when it is settled, and not before.
     let _run = shared.running.run(key_hash);
-    let work = caught(work(&shared.guard, service, request(call, right)));
+    // Pinned where they are made: what is handed over by value is copied each time, and all of it is large.
+    let mut work = pin!(caught(work(&shared.guard, service, request(call, right))));
+    let mut keeping = pin!(keep_alive(shared, right));
     let done = tokio::select! {
         biased;
-        done = work => done,
-        never = keep_alive(shared, right) => match never {},
+        done = &mut work => done,
+        never = &mut keeping => match never {},
     };
     let done = match done {
         Ok(Ok(done)) => done,
@@ -112,7 +115,8 @@ where
 }
 
 /// The request, with what its handler may know about the run.
-fn request<B>(call: Call, right: Right) -> Request<GuardBody<B>> {
+fn request<B>(call: Box<Call>, right: Right) -> Request<GuardBody<B>> {
+    let call = *call;
     let mut request = Request::from_parts(call.head, call.body.into_body());
     request.extensions_mut().insert(GuardedRun {
         id: right.id,

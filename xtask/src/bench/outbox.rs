@@ -204,7 +204,9 @@ impl Bench<'_> {
             }
             None => "memory: not known on this system".to_owned(),
         });
-        println!("Published to arrival, at 100 endpoints that are well, at a steady pace.");
+        println!(
+            "Published to arrival, at 100 endpoints that are well, 500 messages a second at random times."
+        );
         session.finish(ALONE)?;
         verdicts.iter().for_each(|verdict| println!("{verdict}"));
         Ok(())

@@ -37,6 +37,13 @@ impl Measured {
     }
 }
 
+/// The value in the middle, the lower of two; `None` of none.
+pub(super) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut sorted: Vec<f64> = values.collect();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len().saturating_sub(1) / 2).copied()
+}
+
 /// A row of a report.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Row {
@@ -63,12 +70,8 @@ impl Row {
     /// were taken closest together. `None` if there are none, or the other had no answers.
     pub(super) fn share_of(&self, ceiling: &Row) -> Option<f64> {
         let pairs = self.rounds.iter().zip(&ceiling.rounds);
-        let mut shares: Vec<f64> = pairs
-            .map(|(own, other)| own.round.rate() / other.round.rate())
-            .filter(|share| share.is_finite())
-            .collect();
-        shares.sort_by(f64::total_cmp);
-        shares.get(shares.len().saturating_sub(1) / 2).copied()
+        let shares = pairs.map(|(own, other)| own.round.rate() / other.round.rate());
+        median(shares.filter(|share| share.is_finite()))
     }
 
     /// The median over all rounds of one of their times. A round without answers took longer than any; `None` if it is the median.
@@ -90,15 +93,11 @@ impl Row {
             (round.answers() > 0).then(|| pick(round) as f64)
         };
         let pairs = self.rounds.iter().zip(&other.rounds);
-        let mut all: Vec<f64> = pairs
-            .filter_map(|(own, other)| {
-                let other = time(other).filter(|time| *time > 0.0)?;
-                Some(time(own).map_or(f64::INFINITY, |own| own / other))
-            })
-            .collect();
-        all.sort_by(f64::total_cmp);
-        let median = all.get(all.len().saturating_sub(1) / 2).copied();
-        median.filter(|times| times.is_finite())
+        let all = pairs.filter_map(|(own, other)| {
+            let other = time(other).filter(|time| *time > 0.0)?;
+            Some(time(own).map_or(f64::INFINITY, |own| own / other))
+        });
+        median(all).filter(|times| times.is_finite())
     }
 
     /// The most memory that the server held at the end of a round.

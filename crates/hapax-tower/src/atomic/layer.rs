@@ -117,7 +117,7 @@ where
     B: ByteBody,
 {
     let Call { head, body, claim } = match prepare(&guard, &key, request).await {
-        Ok(call) => call,
+        Ok(call) => *call,
         Err((verdict, response)) => {
             guard.tell(verdict);
             return Ok(response.map(AnswerBody::whole));
