@@ -77,13 +77,16 @@ where
     let key_hash = call.claim.key_hash;
     // Those who wait hear of the end when it is settled, and not before.
     let _run = shared.running.run(key_hash);
-    // Pinned where they are made: what is handed over by value is copied each time, and all of it is large.
-    let mut work = pin!(caught(work(&shared.guard, service, request(call, right))));
-    let mut keeping = pin!(keep_alive(shared, right));
-    let done = tokio::select! {
-        biased;
-        done = &mut work => done,
-        never = &mut keeping => match never {},
+    // Pinned where they are made: what is handed over by value is copied each time, and all of it is large. Both are gone before the run is
+    // settled: a heartbeat that nobody polls any more might keep a place in the store's queue, which settlements need.
+    let done = {
+        let mut work = pin!(caught(work(&shared.guard, service, request(call, right))));
+        let mut keeping = pin!(keep_alive(shared, right));
+        tokio::select! {
+            biased;
+            done = &mut work => done,
+            never = &mut keeping => match never {},
+        }
     };
     let done = match done {
         Ok(Ok(done)) => done,

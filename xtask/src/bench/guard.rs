@@ -17,7 +17,7 @@ use super::row::{Row, median};
 use super::server::Server;
 use super::session::Session;
 use super::{Load, build_example, build_program, ceiling};
-use crate::load::{Generator, Order, Shape};
+use crate::load::{Generator, Order, Round, Shape};
 use crate::postgres::ThrowAway;
 use crate::{loopback, workspace};
 
@@ -206,11 +206,13 @@ fn order(load: &Load, server: &Server, shape: Shape) -> Order {
 /// How many commits longer a first request takes than one that passes: the median over rounds, whose three rows were taken by turns.
 fn commits_added(passed: &Row, commit: &Row, first: &Row) -> Option<f64> {
     let rounds = passed.rounds.iter().zip(&commit.rounds).zip(&first.rounds);
-    let p50s = rounds.map(|((passed, commit), first)| {
-        [passed, commit, first].map(|measured| measured.round.p50_us as f64)
+    let p50 = |round: &Round| (round.answers() > 0).then_some(round.p50_us as f64);
+    let added = rounds.filter_map(|((passed, commit), first)| {
+        let (passed, commit) = p50(&passed.round).zip(p50(&commit.round))?;
+        // A round without answers took longer than any.
+        Some(p50(&first.round).map_or(f64::INFINITY, |first| (first - passed) / commit))
     });
-    let added = p50s.map(|[passed, commit, first]| (first - passed) / commit);
-    median(added.filter(|commits| commits.is_finite()))
+    median(added).filter(|commits| commits.is_finite())
 }
 
 /// The names of a store's rows: first requests, and replays.
@@ -245,7 +247,8 @@ mod tests {
         let (passed, commit) = (times([200, 100, 100]), times([400, 100, 200]));
         let first = times([1_000, 400, 400]);
         assert_eq!(commits_added(&passed, &commit, &first), Some(2.0));
-        let never = times([0, 0, 0]);
+        let never = row("a", &[0; 3]);
         assert_eq!(commits_added(&passed, &never, &first), None);
+        assert_eq!(commits_added(&passed, &commit, &never), None);
     }
 }
