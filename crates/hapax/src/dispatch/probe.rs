@@ -1,7 +1,7 @@
 //! Probes: asking whether an uncertain effect was applied, without a person.
 //!
-//! A "yes" counts at once. A "no" counts only when nothing can be on its way any more (D4), which the store decides; until then the
-//! question is asked again.
+//! A "yes" counts at once. A "no" counts only when nothing can be on its way any more (D4), which the store decides; it also says when that
+//! will be, and then the question is asked again.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use hapax_ledger::effect::EffectState;
 use hapax_ledger::id::EffectId;
 use hapax_ledger::retry::{Next, Schedule};
-use hapax_ledger::time::Span;
+use hapax_ledger::time::{Span, Time};
 use hapax_ledger::transition::{Did, Rejected, Resolution, Resolver};
 use hapax_store::StoreError;
 use hapax_store::nouns::{Effect, EffectFilter, Moved, PAGE_MAX, Page, PageFrom};
@@ -17,6 +17,7 @@ use tokio::task::JoinSet;
 
 use super::ask::{self, ProbeAnswer};
 use super::dispatcher::{Shared, lock};
+use super::drift::Drift;
 use super::log::{Origin, of_effect};
 use super::probes::{Put, Question};
 use super::shards::Hold;
@@ -28,7 +29,10 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Pages that are read at a time to find what is uncertain in a lane. A page may be nearly empty where others have much that is uncertain.
 const PAGES_PER_READ_MAX: u32 = 40;
 
-/// When to ask: at once, when a "no" begins to count, and then ever more rarely; in the end once a day.
+/// How soon after a "no" that came too early the question is asked again at the earliest, whatever the clocks say.
+const TOO_EARLY_WAIT_MIN: Duration = Duration::from_secs(1);
+
+/// When to ask, until there is an answer: at once, soon, and then ever more rarely; in the end once a day.
 fn schedule() -> Schedule {
     let waits = [0, 35, 60, 300, 1_800, 7_200, 36_000, 86_400].map(Span::from_secs);
     Schedule::new(waits.to_vec()).unwrap_or_default()
@@ -161,9 +165,8 @@ impl Shared {
             lane: question.lane.clone(),
             again: None,
         };
-        if self.probe_one(effect, &question).await == Asked::Again {
-            place.again = again(question);
-        }
+        let asked = self.probe_one(effect, &question).await;
+        place.again = asked.next(question, &self.drift, clock::tick());
     }
 
     async fn probe_one(&self, effect: EffectId, question: &Question) -> Asked {
@@ -241,7 +244,7 @@ impl Shared {
                 );
                 Ok(Asked::Enough)
             }
-            Moved::Refused(Rejected::TooEarly { .. }) => Ok(Asked::Again),
+            Moved::Refused(Rejected::TooEarly { until }) => Ok(Asked::TooEarly { until }),
             Moved::Refused(_)
             | Moved::NoEffect
             | Moved::Waits(_)
@@ -254,19 +257,6 @@ impl Shared {
 fn has_probe(target: &Target) -> bool {
     let effect = target.effect();
     effect.is_some_and(|effect| effect.probe.is_some())
-}
-
-/// When to ask again, if at all.
-fn again(mut question: Question) -> Option<(Instant, Question)> {
-    let schedule = schedule();
-    question.asked = (question.asked + 1).min(schedule.attempts_max() - 1);
-    match schedule.next(question.asked, None, entropy::jitter().abs()) {
-        Next::At(wait) => {
-            let wait = Duration::from_micros(wait.micros().unsigned_abs());
-            Some((clock::tick() + wait, question))
-        }
-        Next::Exhausted => None,
-    }
 }
 
 /// A place among the probes under way; dropped, it is free for the next, and the question waits for its next time.
@@ -291,8 +281,85 @@ impl Drop for Place {
 }
 
 /// Is the question answered?
-#[derive(PartialEq, Eq)]
 enum Asked {
     Enough,
     Again,
+    /// "No", while something may still be on its way: until then, by the store's clock.
+    TooEarly {
+        until: Time,
+    },
+}
+
+impl Asked {
+    /// When to ask next, if at all.
+    fn next(
+        self,
+        mut question: Question,
+        drift: &Drift,
+        now: Instant,
+    ) -> Option<(Instant, Question)> {
+        let schedule = schedule();
+        question.asked = (question.asked + 1).min(schedule.attempts_max() - 1);
+        let at = match self {
+            Asked::Enough => return None,
+            Asked::TooEarly { until } => drift.local(until).max(now + TOO_EARLY_WAIT_MIN),
+            Asked::Again => match schedule.next(question.asked, None, entropy::jitter().abs()) {
+                Next::At(wait) => now + Duration::from_micros(wait.micros().unsigned_abs()),
+                Next::Exhausted => return None,
+            },
+        };
+        Some((at, question))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hapax_ledger::id::{EventId, RawId};
+
+    use super::*;
+
+    fn asked_before(asked: u32) -> Question {
+        Question {
+            event: EventId(RawId::new(Time::from_secs(0), 0, 1)),
+            name: "x".into(),
+            key: "k".to_owned(),
+            lane: "x".into(),
+            asked,
+        }
+    }
+
+    /// Seconds from now, and how often it will have been asked before.
+    fn next(asked: Asked, before: u32) -> Option<(u64, u32)> {
+        let now = clock::tick();
+        let drift = Drift::new(Time::from_secs(1_000), now);
+        let (at, question) = asked.next(asked_before(before), &drift, now)?;
+        Some(((at - now).as_secs(), question.asked))
+    }
+
+    /// D4: neither sooner than a "no" counts, nor later.
+    #[test]
+    fn a_no_that_came_too_early_is_asked_for_again_when_it_counts() {
+        let until = |secs| Asked::TooEarly {
+            until: Time::from_secs(secs),
+        };
+        for before in [0, 1, 5] {
+            assert_eq!(next(until(1_043), before), Some((43, before + 1)));
+        }
+        // The store's clock was set back: its answer is the same for a while, and is not asked for without a pause.
+        assert_eq!(next(until(900), 0), Some((1, 1)));
+    }
+
+    #[test]
+    fn what_nobody_answers_is_asked_ever_more_rarely() {
+        let mut last = 0;
+        for before in 0..7 {
+            let (wait, asked) = next(Asked::Again, before).expect("it is asked again");
+            assert!(wait > last, "{before}: {wait}");
+            assert_eq!(asked, before + 1);
+            last = wait;
+        }
+        let (_, asked) = next(Asked::Again, 7).expect("once a day");
+        assert_eq!(asked, 7);
+        assert_eq!(next(Asked::Enough, 0), None);
+    }
 }
