@@ -18,7 +18,7 @@
 //! - `read`, `list`, `effect_read`: details and lists, on connections of their own
 //! - `reap`: deleting what has expired, in small steps; then guarded keys in `key_reap`
 //! - `index`: the derived key index
-//! - `checkpoint`: moving the log into the database, off the writer's path
+//! - `checkpoint`: moving the log into the database, off the writer's path; `log_file`: room for the log before it needs it
 //! - `disk`: the watermark and the ballast that let a full disk recover
 //! - `migrate`: the shape of the file; `backup`: a copy of it, and what follows when one is opened
 //!
@@ -57,6 +57,7 @@ mod key_settle;
 mod key_sweep;
 mod keys;
 mod list;
+mod log_file;
 mod mark;
 mod message;
 mod migrate;

@@ -29,6 +29,7 @@ const CATCH_UP_ROWS: i64 = 20_000;
 #[derive(Clone, Debug)]
 pub(super) struct Paths {
     pub(super) database: PathBuf,
+    pub(super) log: PathBuf,
     pub(super) index: PathBuf,
     pub(super) ballast: PathBuf,
     pub(super) lock: PathBuf,
@@ -48,6 +49,7 @@ impl Paths {
         };
         Paths {
             database: database.to_owned(),
+            log: suffixed("-wal"),
             index: suffixed(".keys"),
             ballast: suffixed(".ballast"),
             lock: suffixed(".lock"),

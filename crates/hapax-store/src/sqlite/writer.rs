@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 use super::disk::Disk;
 use super::group::Group;
 use super::index::KeyIndex;
+use super::log_file::LogFile;
 use super::open::{self, Opened, Paths};
 use super::queue::{Queue, Whose};
 use super::{Clock, sql_error};
@@ -102,6 +103,7 @@ impl Writer {
         let bytes = Arc::new(AtomicU64::new(0));
         let group = Group::new(&opened.db, &opened.index, opened.epoch)?;
         let work = Work {
+            log: LogFile::open(&paths),
             paths,
             db: opened.db,
             index: opened.index,
@@ -211,6 +213,7 @@ impl Writer {
 
 struct Work {
     paths: Paths,
+    log: LogFile,
     db: Connection,
     index: KeyIndex,
     disk: Disk,
@@ -301,9 +304,13 @@ impl Work {
         }
     }
 
-    fn begin(&self) -> Result<(), StoreError> {
+    fn begin(&mut self) -> Result<(), StoreError> {
         self.group.usable()?;
-        self.db.execute_batch("BEGIN IMMEDIATE").map_err(sql_error)
+        self.db
+            .execute_batch("BEGIN IMMEDIATE")
+            .map_err(sql_error)?;
+        self.log.keep_ahead();
+        Ok(())
     }
 
     fn commit(&self) -> Result<(), StoreError> {
@@ -360,7 +367,10 @@ impl Work {
             Ok(db)
         });
         match again {
-            Ok(db) => self.db = db,
+            Ok(db) => {
+                self.db = db;
+                self.log = LogFile::open(&self.paths);
+            }
             Err(error) => {
                 self.group.must_reopen();
                 tracing::error!(%error, "cannot reopen the database; the next write tries again");
