@@ -19,6 +19,8 @@ const START_PAUSE: Duration = Duration::from_millis(20);
 
 /// How long a server is watched to see whether it is at rest.
 const REST_LOOK: Duration = Duration::from_millis(200);
+/// And so often in a row: one look may fall into a moment in which it waits for the disk.
+const REST_LOOKS: u32 = 3;
 /// A server at rest uses less of a processor than this in that time: a tick or two for what it does now and then.
 const REST_CPU_MS: u64 = 20;
 /// Whatever a round has left to do is done by then.
@@ -57,11 +59,16 @@ impl Server {
     pub(super) fn wait_until_at_rest(&self) -> anyhow::Result<()> {
         let watch = Stopwatch::start();
         let used = || process::usage(self.pid()).map(|usage| usage.cpu_ms);
-        let mut before = used();
+        let (mut before, mut quiet) = (used(), 0);
         while watch.elapsed() < REST_MAX {
             thread::sleep(REST_LOOK);
             let now = used();
-            if is_at_rest(before, now) {
+            quiet = if is_at_rest(before, now) {
+                quiet + 1
+            } else {
+                0
+            };
+            if quiet == REST_LOOKS {
                 return Ok(());
             }
             before = now;

@@ -105,7 +105,7 @@ mod tests {
             std::fs::metadata(&self.paths.log).expect("a log").len()
         }
 
-        /// Opens what a power cut would leave of it, and checks that all of it is there.
+        /// Opens what a killed process would leave of it, and checks that all of it is there.
         #[track_caller]
         fn check_what_a_crash_leaves(&self) {
             let folder = tempfile::tempdir().expect("a temporary folder");

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use hapax_ledger::key::KeyHash;
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
+use rustix::fs::{Access, access};
 
 use super::effect::PLACE_BITS;
 use super::group::Group;
@@ -70,7 +71,8 @@ pub(super) fn writer(paths: &Paths) -> Result<Connection, StoreError> {
         ));
     }
     make_private(&paths.database)?;
-    let db = Connection::open(&paths.database).map_err(sql_error)?;
+    let db =
+        Connection::open(&paths.database).map_err(|error| cannot_open(&paths.database, error))?;
     db.busy_timeout(BUSY_WAIT).map_err(sql_error)?;
     db.pragma_update(None, "journal_mode", "WAL")
         .map_err(sql_error)?;
@@ -91,17 +93,31 @@ pub(super) fn writer(paths: &Paths) -> Result<Connection, StoreError> {
     Ok(db)
 }
 
-/// The file holds other people's data: it is made so that only its owner reads it. Log and shared memory follow it.
+/// The file holds other people's data: it is made so that only its owner reads it. Log and shared memory follow it. One that is there
+/// already is not opened: closing it would end every lock that SQLite has on it in this process, and then somebody who looks at the
+/// file with another program takes the log away with him.
 fn make_private(database: &Path) -> Result<(), StoreError> {
-    let opened = std::fs::OpenOptions::new()
-        .create(true)
+    let made = std::fs::OpenOptions::new()
+        .create_new(true)
         .append(true)
         .mode(0o600)
         .open(database);
-    opened.map(drop).map_err(|error| {
-        let what = format!("cannot open {}", database.display());
-        StoreError::new(StoreErrorKind::Unavailable, what).caused_by(error)
-    })
+    match made {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            let both = Access::READ_OK | Access::WRITE_OK;
+            access(database, both).map_err(|error| cannot_open(database, error))
+        }
+        Err(error) => Err(cannot_open(database, error)),
+    }
+}
+
+fn cannot_open(
+    database: &Path,
+    error: impl std::error::Error + Send + Sync + 'static,
+) -> StoreError {
+    let what = format!("cannot open {}", database.display());
+    StoreError::new(StoreErrorKind::Unavailable, what).caused_by(error)
 }
 
 /// A connection that only reads.

@@ -17,6 +17,7 @@ mod postgres_restored;
 mod postgres_schema;
 mod sqlite;
 mod sqlite_keys;
+mod sqlite_locks;
 mod sqlite_outbox;
 mod sqlite_reopen;
 

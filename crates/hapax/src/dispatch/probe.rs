@@ -31,6 +31,10 @@ const PAGES_PER_READ_MAX: u32 = 40;
 
 /// How soon after a "no" that came too early the question is asked again at the earliest, whatever the clocks say.
 const TOO_EARLY_WAIT_MIN: Duration = Duration::from_secs(1);
+/// And at the latest: the longest lease, the longest timeout and the grace, and a little more. A clock that was set back says more than that.
+const TOO_EARLY_WAIT_MAX: Duration = Duration::from_secs(1_000);
+/// So much later than the store says: what is known here of its clock is a moment old.
+const TOO_EARLY_MARGIN: Duration = Duration::from_millis(100);
 
 /// When to ask, until there is an answer: at once, soon, and then ever more rarely; in the end once a day.
 fn schedule() -> Schedule {
@@ -298,15 +302,22 @@ impl Asked {
         drift: &Drift,
         now: Instant,
     ) -> Option<(Instant, Question)> {
-        let schedule = schedule();
-        question.asked = (question.asked + 1).min(schedule.attempts_max() - 1);
         let at = match self {
             Asked::Enough => return None,
-            Asked::TooEarly { until } => drift.local(until).max(now + TOO_EARLY_WAIT_MIN),
-            Asked::Again => match schedule.next(question.asked, None, entropy::jitter().abs()) {
-                Next::At(wait) => now + Duration::from_micros(wait.micros().unsigned_abs()),
-                Next::Exhausted => return None,
-            },
+            Asked::TooEarly { until } => {
+                // It was answered, so this says nothing of how often to ask one that does not answer.
+                question.asked = question.asked.max(1);
+                let (min, max) = (now + TOO_EARLY_WAIT_MIN, now + TOO_EARLY_WAIT_MAX);
+                (drift.local(until) + TOO_EARLY_MARGIN).clamp(min, max)
+            }
+            Asked::Again => {
+                let schedule = schedule();
+                question.asked = (question.asked + 1).min(schedule.attempts_max() - 1);
+                match schedule.next(question.asked, None, entropy::jitter().abs()) {
+                    Next::At(wait) => now + Duration::from_micros(wait.micros().unsigned_abs()),
+                    Next::Exhausted => return None,
+                }
+            }
         };
         Some((at, question))
     }
@@ -342,11 +353,12 @@ mod tests {
         let until = |secs| Asked::TooEarly {
             until: Time::from_secs(secs),
         };
-        for before in [0, 1, 5] {
-            assert_eq!(next(until(1_043), before), Some((43, before + 1)));
+        for (before, asked) in [(0, 1), (1, 1), (5, 5)] {
+            assert_eq!(next(until(1_043), before), Some((43, asked)));
         }
-        // The store's clock was set back: its answer is the same for a while, and is not asked for without a pause.
+        // A clock was set back, the one or the other: neither without a pause, nor for ever.
         assert_eq!(next(until(900), 0), Some((1, 1)));
+        assert_eq!(next(until(1_000_000), 0), Some((1_000, 1)));
     }
 
     #[test]
