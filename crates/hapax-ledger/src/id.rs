@@ -13,6 +13,16 @@ use crate::time::Time;
 
 /// Crockford's base32 in lower case: no i, l, o, u, so that an id survives being read aloud.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+/// What each byte stands for in it; 32 and above: nothing.
+const DIGITS: [u8; 256] = {
+    let mut digits = [u8::MAX; 256];
+    let mut digit = 0;
+    while digit < ALPHABET.len() {
+        digits[ALPHABET[digit] as usize] = digit as u8;
+        digit += 1;
+    }
+    digits
+};
 /// 128 bits in 5-bit letters.
 const TEXT_LETTERS: usize = 26;
 /// The largest row number an id can hold.
@@ -72,15 +82,16 @@ impl RawId {
             return None;
         }
         let mut value: u128 = 0;
-        for (place, letter) in text.bytes().enumerate() {
-            let digit = ALPHABET.iter().position(|known| *known == letter)? as u128;
-            // 26 letters hold 130 bits; the first may only use three of its five.
-            if place == 0 && digit > 7 {
-                return None;
-            }
-            value = value << 5 | digit;
+        let (mut first, mut highest) = (None, 0);
+        for letter in text.bytes() {
+            let digit = DIGITS[usize::from(letter)];
+            highest = digit.max(highest);
+            value = value << 5 | u128::from(digit & 31);
+            first.get_or_insert(digit);
         }
-        Some(RawId(value.to_be_bytes()))
+        // 26 letters hold 130 bits; the first may only use three of its five.
+        let is_id = highest < 32 && first.is_some_and(|digit| digit < 8);
+        is_id.then_some(RawId(value.to_be_bytes()))
     }
 }
 

@@ -12,8 +12,8 @@ use crate::nouns::{
     app_of_source,
 };
 
-/// A message is one event of an application, each of its deliveries is named after its endpoint, and those that follow are like the
-/// first. To be asked before a transaction is touched.
+/// A message is one event of an application, each of its deliveries is named after its endpoint and has the message's key, and those that
+/// follow are like the first. To be asked before a transaction is touched.
 pub(crate) fn sound(message: &NewMessage) -> Result<(), StoreError> {
     let refused = |why: &'static str| Err(StoreError::new(StoreErrorKind::Unavailable, why));
     let [event] = &message.arrival.events[..] else {
@@ -25,6 +25,9 @@ pub(crate) fn sound(message: &NewMessage) -> Result<(), StoreError> {
     let mut effects = event.effects.iter();
     if !effects.all(|effect| effect.lane == effect.name && endpoint_of(effect).is_some()) {
         return refused("a delivery is named after its endpoint, and so is its lane");
+    }
+    if !event.effects.iter().all(|effect| effect.key == event.key) {
+        return refused("a delivery has the key of its message");
     }
     if !event.effects.iter().all(|effect| effect.after.is_empty()) {
         return refused("deliveries of a message do not wait for each other");

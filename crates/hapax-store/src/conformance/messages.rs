@@ -235,9 +235,11 @@ pub async fn what_is_no_message_is_refused(store: Subject, _: Dial) {
     two.arrival.events.push(twin);
     let mut stranger = good();
     stranger.arrival.events[0].effects[0].lane = "lane".into();
+    let mut other_key = good();
+    other_key.arrival.events[0].effects[0].key = "n".into();
     let mut like_none = message(1, "m", at(0), &[], 0);
     like_none.later = later(1..3);
-    for bad in [nobody, two, stranger, like_none] {
+    for bad in [nobody, two, stranger, other_key, like_none] {
         assert!(store.publish(bad).await.is_err());
     }
     let counted = store.stats().await.expect("the store counts");

@@ -356,6 +356,7 @@ macro_rules! conformance_tests {
             a_skipped_delivery_comes_back_if_it_is_named,
             a_missing_delivery_is_planned,
             a_message_is_looked_up_for_one_endpoint,
+            deliveries_of_an_expired_message_are_not_made_again,
             a_reaped_message_is_not_delivered,
         );
     };

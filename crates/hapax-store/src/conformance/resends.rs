@@ -147,19 +147,47 @@ pub async fn a_message_is_looked_up_for_one_endpoint(store: Subject, _: Dial) {
             assert_eq!(found.delivery.is_some(), of.contains(&endpoint));
         }
     }
-    let mut again = message(1, "again", at(1), &[], 0);
-    again.arrival.events[0].effects = vec![to(1, "m")];
-    let again = stored(&store, again).await.event;
-    let found = addressed(again, 1).await.and_then(|found| found.delivery);
-    assert_eq!(found.map(|effect| effect.event), Some(event), "shared");
     let nobody = EventId(RawId::new(at(7), 0, 7));
     assert_eq!(addressed(nobody, 1).await, None);
     sent(&store).await;
+    let again = stored(&store, message(1, "m", expired(), &[1], 0)).await;
+    let found = addressed(again.event, 1).await;
+    let found = found.and_then(|found| found.delivery);
+    assert_eq!(found.map(|effect| effect.event), Some(event), "shared");
     let gone: Time = at(0) + KEEP.payload;
     assert!(reap_all(&store, gone).await.payloads >= 2);
     let found = addressed(event, 1).await.expect("its ledger is kept");
     assert_eq!(found.payload, Kept::Reaped);
     assert!(found.delivery.is_some());
+}
+
+/// When the identity of what was published at the beginning is over.
+fn expired() -> Time {
+    at(0) + KEEP.identity
+}
+
+/// D6, B5: a message that takes the key of an expired one shares the deliveries that are still there, those that it is planned with, those
+/// that follow and those that are asked for later; once they are reaped, they are made anew.
+pub async fn deliveries_of_an_expired_message_are_not_made_again(store: Subject, _: Dial) {
+    let first = message(1, "m", at(0), &[1, 2, 3], 0);
+    let first = stored(&store, first).await.event;
+    assert_eq!(sent(&store).await.len(), 3);
+    let mut second = message(1, "m", expired(), &[1], 0);
+    second.later = later(2..3);
+    let second = stored(&store, second).await.event;
+    assert_ne!(second, first);
+    fan_out(&store).await;
+    let effects = vec![to(3, "m")];
+    carried(&store, second, Decision::Deliver { effects }).await;
+    let shared = detail(&store, second).await.effects;
+    let of: Vec<EventId> = shared.iter().map(|effect| effect.event).collect();
+    assert_eq!(of, [first; 3]);
+    assert_eq!(sent(&store).await, Vec::<String>::new());
+    let later = expired() + KEEP.identity;
+    assert_eq!(reap_all(&store, later).await.identities, 2);
+    let third = stored(&store, message(1, "m", later, &[1, 2, 3], 0)).await;
+    assert_eq!(detail(&store, third.event).await.effects.len(), 3);
+    assert_eq!(sent(&store).await.len(), 3);
 }
 
 /// Without bytes there is nothing to deliver.

@@ -12,7 +12,7 @@ use rusqlite::{OptionalExtension, params};
 use super::index::Latest;
 use super::plan::{self, Planning};
 use super::writer::Tx;
-use super::{advance, sql_error};
+use super::{advance, delivery_key, sql_error};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::nouns::{
     Arrival, CONFLICT_BODIES_MAX, DELIVERIES_KEPT_MAX, NewEvent, OnFailed, Receipt, Receipted,
@@ -77,8 +77,8 @@ pub(super) struct Known {
 
 /// What an event of an arrival is, before anything is written.
 pub(super) enum Sighted {
-    /// Nobody holds its key.
-    New,
+    /// Nobody holds its key. The row of an event whose identity has expired, and which held it, may still be there.
+    New { before: Option<i64> },
     /// It was here before, perhaps with another body.
     Known { known: Known, conflict: bool },
 }
@@ -97,14 +97,17 @@ pub(super) fn sight(
     );
     Ok(match (sighting, known) {
         (Sighting::Duplicate { conflict, .. }, Some(known)) => Sighted::Known { known, conflict },
-        (Sighting::New | Sighting::Expired, _) | (Sighting::Duplicate { .. }, None) => Sighted::New,
+        (Sighting::New | Sighting::Expired, known) => Sighted::New {
+            before: known.map(|known| known.row),
+        },
+        (Sighting::Duplicate { .. }, None) => Sighted::New { before: None },
     })
 }
 
 fn accept_one(tx: &mut Tx<'_>, arrival: &Arrival, event: &NewEvent) -> Result<Receipt, StoreError> {
     match sight(tx, arrival, event)? {
         Sighted::Known { known, conflict } => repeat(tx, arrival, event, &known, conflict),
-        Sighted::New => insert(tx, arrival, event, 0),
+        Sighted::New { before } => insert(tx, arrival, event, before, 0),
     }
 }
 
@@ -173,13 +176,17 @@ fn insert_payload(tx: &Tx<'_>, row: i64, event: &NewEvent) -> Result<(), StoreEr
     Ok(())
 }
 
-/// Stores a new event. So many effects of it are made after it.
+/// Stores a new event, whose key an expired one may have held before. So many effects of it are made after it.
 pub(super) fn insert(
     tx: &mut Tx<'_>,
     arrival: &Arrival,
     event: &NewEvent,
+    before: Option<i64>,
     to_come: usize,
 ) -> Result<Receipt, StoreError> {
+    if let Some(before) = before {
+        delivery_key::inherit(tx, before)?;
+    }
     let row = tx.group.give_row()?;
     let at = arrival.at;
     let mut planned = plan::plan(tx, Planning::of_new(at, row, event, to_come > 0))?;

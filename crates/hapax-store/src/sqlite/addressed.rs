@@ -48,7 +48,7 @@ pub(super) fn addressed(
 }
 
 /// The row of the delivery: among the message's own, or one that an earlier message of the same key has called for.
-fn delivery(db: &Connection, event: i64, lane: &str) -> Result<Option<i64>, StoreError> {
+pub(super) fn delivery(db: &Connection, event: i64, lane: &str) -> Result<Option<i64>, StoreError> {
     let first = event << PLACE_BITS;
     db.prepare_cached(
         "SELECT seq FROM effect INDEXED BY effect_posted

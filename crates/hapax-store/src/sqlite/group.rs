@@ -184,10 +184,15 @@ impl Group {
         !self.latest.is_empty()
     }
 
+    /// The row of this transaction that holds a key.
+    pub(super) fn taken(&self, key: KeyHash) -> Option<i64> {
+        self.keys.get(&key).copied()
+    }
+
     /// The row that holds a key: of this transaction, or as the index has it. To be confirmed by reading the row.
     pub(super) fn find(&self, index: &KeyIndex, key: KeyHash) -> Result<Option<i64>, StoreError> {
-        match self.keys.get(&key) {
-            Some(row) => Ok(Some(*row)),
+        match self.taken(key) {
+            Some(row) => Ok(Some(row)),
             None => index.get(key),
         }
     }
@@ -217,6 +222,11 @@ impl Group {
     /// A row of this transaction now holds the key.
     pub(super) fn take(&mut self, key: KeyHash, row: i64) {
         self.keys.insert(key, row);
+        self.wrote_row();
+    }
+
+    /// A row of this transaction holds no key that the index would have to know.
+    pub(super) fn wrote_row(&mut self) {
         self.rows += 1;
     }
 

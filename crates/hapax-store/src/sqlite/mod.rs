@@ -38,6 +38,7 @@ mod checkpoint;
 mod claim;
 mod command;
 mod conflict;
+mod delivery_key;
 mod disk;
 mod effect;
 mod effect_read;

@@ -12,8 +12,9 @@ use super::effect::PLACE_BITS;
 use super::group::Group;
 use super::index::{Additions, KeyIndex, Latest, Stamp};
 use super::writer::Tx;
-use super::{Clock, backup, claim, key_reap, key_sweep, migrate, sql_error};
+use super::{Clock, backup, claim, delivery_key, key_reap, key_sweep, migrate, sql_error};
 use crate::error::{StoreError, StoreErrorKind};
+use crate::nouns::app_of_source;
 
 /// The oldest SQLite whose WAL is sound under checkpoints from another connection.
 const SQLITE_VERSION_MIN: i32 = 3_051_003;
@@ -247,13 +248,17 @@ fn void_old_leases(
 pub(super) fn catch_up(db: &Connection, index: &KeyIndex) -> Result<(), StoreError> {
     let mut at = index.watermark()?;
     loop {
-        let mut added = Additions {
-            keys: event_keys(db, at.event)?,
-            latest: Vec::new(),
-        };
-        let Some(&(_, last)) = added.keys.last() else {
+        let unread = event_keys(db, at.event)?;
+        let Some(last) = unread.last().map(|event| event.row) else {
             break;
         };
+        let mut added = Additions {
+            keys: unread.iter().map(|event| (event.key, event.row)).collect(),
+            latest: Vec::new(),
+        };
+        added
+            .keys
+            .extend(delivery_key::inherited(db, index, &unread)?);
         added.keys.extend(effect_keys(db, at.event, last)?);
         at.event = last;
         index.put(&added, at)?;
@@ -295,15 +300,28 @@ pub(super) fn catch_up(db: &Connection, index: &KeyIndex) -> Result<(), StoreErr
     }
 }
 
-fn event_keys(db: &Connection, after: i64) -> Result<Vec<(KeyHash, i64)>, StoreError> {
-    db.prepare_cached("SELECT seq, key_hash FROM event WHERE seq > ?1 ORDER BY seq LIMIT ?2")
-        .and_then(|mut read| {
-            let rows = read.query_map((after, CATCH_UP_ROWS), |row| {
-                Ok((KeyHash::from_bytes(row.get(1)?), row.get(0)?))
-            })?;
-            rows.collect()
-        })
-        .map_err(sql_error)
+/// An event that the index has not read.
+pub(super) struct Unread {
+    pub(super) row: i64,
+    pub(super) key: KeyHash,
+    pub(super) is_message: bool,
+}
+
+fn event_keys(db: &Connection, after: i64) -> Result<Vec<Unread>, StoreError> {
+    db.prepare_cached(
+        "SELECT seq, key_hash, source FROM event WHERE seq > ?1 ORDER BY seq LIMIT ?2",
+    )
+    .and_then(|mut read| {
+        let rows = read.query_map((after, CATCH_UP_ROWS), |row| {
+            Ok(Unread {
+                row: row.get(0)?,
+                key: KeyHash::from_bytes(row.get(1)?),
+                is_message: app_of_source(row.get_ref(2)?.as_str()?).is_some(),
+            })
+        })?;
+        rows.collect()
+    })
+    .map_err(sql_error)
 }
 
 /// In the order they came, so that the last of an event is what stays.
@@ -327,9 +345,11 @@ fn latest_deliveries(db: &Connection, after: i64) -> Result<Vec<(i64, Latest)>, 
     .map_err(sql_error)
 }
 
-/// The keys of effects that events after `from` up to `last` planned.
+/// The keys of effects that events after `from` up to `last` planned, but for deliveries (`delivery_key.rs`).
 fn effect_keys(db: &Connection, from: i64, last: i64) -> Result<Vec<(KeyHash, i64)>, StoreError> {
-    db.prepare_cached("SELECT seq, key_hash FROM effect WHERE seq >= ?1 AND seq < ?2")
+    db.prepare_cached(
+        "SELECT seq, key_hash FROM effect WHERE seq >= ?1 AND seq < ?2 AND NOT (name >= 'ep_' AND name < 'ep`')",
+    )
         .and_then(|mut read| {
             let rows = read.query_map(
                 [(from + 1) << PLACE_BITS, (last + 1) << PLACE_BITS],
@@ -346,7 +366,8 @@ type JoinedKey = (i64, (KeyHash, i64));
 /// The keys of effects that joined late, in the order in which they did.
 fn joined_keys(db: &Connection, after: i64) -> Result<Vec<JoinedKey>, StoreError> {
     db.prepare_cached(
-        "SELECT joined, seq, key_hash FROM effect WHERE joined IS NOT NULL AND joined > ?1 ORDER BY joined LIMIT ?2",
+        "SELECT joined, seq, key_hash FROM effect WHERE joined IS NOT NULL AND joined > ?1
+         AND NOT (name >= 'ep_' AND name < 'ep`') ORDER BY joined LIMIT ?2",
     )
     .and_then(|mut read| {
         let rows = read.query_map((after, CATCH_UP_ROWS), |row| {

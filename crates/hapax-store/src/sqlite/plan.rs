@@ -10,9 +10,9 @@ use rusqlite::{Connection, params};
 use super::accept::event_id;
 use super::effect::{self, Held, InChain, PLACE_BITS, PLACE_MAX, effect_id};
 use super::writer::Tx;
-use super::{advance, chain, gate, sql_error};
+use super::{advance, chain, delivery_key, gate, sql_error};
 use crate::error::{StoreError, StoreErrorKind};
-use crate::nouns::{Claimed, EFFECTS_PER_EVENT_MAX, Effect, NewEffect, NewEvent};
+use crate::nouns::{Claimed, EFFECTS_PER_EVENT_MAX, Effect, NewEffect, NewEvent, is_endpoint_name};
 use crate::order_code::life_code;
 
 /// The event that effects are planned for.
@@ -81,13 +81,7 @@ pub(super) fn plan(tx: &mut Tx<'_>, planning: Planning<'_>) -> Result<Planned, S
     let mut rows = Vec::with_capacity(effects.len());
     let mut following = Vec::new();
     for (place, new) in effects.iter().enumerate() {
-        let known = tx
-            .group
-            .find(tx.index, new.key_hash)?
-            .map(|row| effect::read(tx.db, row))
-            .transpose()?
-            .flatten();
-        match known.filter(|known| known.effect.name == new.name && known.effect.key == new.key) {
+        match known(tx, planning, new)? {
             Some(known) => {
                 if known.row >> PLACE_BITS != planning.row {
                     link(tx.db, known.row, planning.row)?;
@@ -153,6 +147,19 @@ pub(super) fn join(
     };
     plan(tx, planning)?;
     gate::settle_status(tx.db, row)
+}
+
+/// The effect of this name and key, if it is there.
+fn known(tx: &Tx<'_>, planning: Planning<'_>, new: &NewEffect) -> Result<Option<Held>, StoreError> {
+    let row = match (is_endpoint_name(&new.name), planning.from) {
+        (false, _) => tx.group.find(tx.index, new.key_hash)?,
+        (true, From::Birth) => tx.group.taken(new.key_hash),
+        (true, From::Place(_)) => delivery_key::find(tx, planning.row, new)?,
+    };
+    let held = row.map(|row| effect::read(tx.db, row)).transpose()?;
+    Ok(held
+        .flatten()
+        .filter(|held| held.effect.name == new.name && held.effect.key == new.key))
 }
 
 fn link(db: &Connection, effect: i64, event: i64) -> Result<(), StoreError> {
@@ -230,7 +237,10 @@ fn insert(
         From::Place(_) => Some(tx.group.give_joined()),
     };
     write_new(tx.db, &held, new, joined)?;
-    tx.group.take(new.key_hash, row);
+    match is_endpoint_name(&new.name) {
+        true => tx.group.wrote_row(),
+        false => tx.group.take(new.key_hash, row),
+    }
     let claim = is_born.then(|| Claimed {
         effect: held.effect.clone(),
         snapshot: None,

@@ -32,12 +32,19 @@ pub(super) fn publish(tx: &mut Tx<'_>, mut message: NewMessage) -> Result<Publis
         Sighted::Known { known, conflict } => {
             accept::repeat(tx, arrival, event, &known, conflict).map(Published::Stored)
         }
-        Sighted::New if message.revision != tx.group.catalogue(tx.db)? => Ok(Published::Outdated),
-        Sighted::New => publish_new(tx, &message, app).map(Published::Stored),
+        Sighted::New { .. } if message.revision != tx.group.catalogue(tx.db)? => {
+            Ok(Published::Outdated)
+        }
+        Sighted::New { before } => publish_new(tx, &message, app, before).map(Published::Stored),
     }
 }
 
-fn publish_new(tx: &mut Tx<'_>, message: &NewMessage, app: AppId) -> Result<Receipt, StoreError> {
+fn publish_new(
+    tx: &mut Tx<'_>,
+    message: &NewMessage,
+    app: AppId,
+    before: Option<i64>,
+) -> Result<Receipt, StoreError> {
     let waits = match message.arrival.events.first().and_then(posting::entity) {
         Some(entity) => fan_out::is_under_way(tx.db, &message.arrival.source, entity)?,
         None => false,
@@ -54,7 +61,7 @@ fn publish_new(tx: &mut Tx<'_>, message: &NewMessage, app: AppId) -> Result<Rece
     else {
         return Err(posting::not_one_event());
     };
-    let mut receipt = accept::insert(tx, arrival, event, later.len())?;
+    let mut receipt = accept::insert(tx, arrival, event, before, later.len())?;
     receipt.claims.resize(planned.effects.len(), None);
     let row = read::row_of(receipt.event);
     keep_about(tx.db, app, row, &message.about)?;

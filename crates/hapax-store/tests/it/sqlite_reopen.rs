@@ -8,6 +8,7 @@ use hapax_ledger::effect::{EffectState, Repeat};
 use hapax_ledger::id::EventId;
 use hapax_ledger::key::{KeyHash, KeyKind};
 use hapax_store::conformance::operator::{carried, log};
+use hapax_store::conformance::publisher::{message, stored, to};
 use hapax_store::conformance::sample::{KEEP, accept, at, detail};
 use hapax_store::conformance::worker::{
     LEASE, SETTLED, START, accept_effects, claim, claim_one, done, planned, serial, start_one,
@@ -222,6 +223,40 @@ fn an_index_from_before_an_effect_joined_catches_up() {
         assert_eq!(told, OwnClaimed::Done { effect, result });
         assert_eq!(detail(&store, event).await.effects.len(), 1);
     });
+}
+
+/// D6: the deliveries of an expired message whose key another took are known to an index that lost its latest writes, and to a new one.
+#[test]
+fn deliveries_of_an_expired_message_are_known_after_a_crash() {
+    for is_new in [false, true] {
+        let (folder, old) = two_folders();
+        let first = with_store(folder.path(), async |store| {
+            let first = stored(&store, message(1, "m", at(0), &[1, 2], 0)).await;
+            for effect in claim(&store).await {
+                done(&store, &effect, START).await;
+                done(&store, &effect, SETTLED).await;
+            }
+            first.event
+        });
+        let second = with_store(folder.path(), async |store| {
+            copy(folder.path(), old.path(), true);
+            let expired = at(0) + KEEP.identity;
+            stored(&store, message(1, "m", expired, &[1], 0))
+                .await
+                .event
+        });
+        match is_new {
+            true => fs::remove_dir_all(folder.path().join("hapax.db.keys")).expect("it was there"),
+            false => copy(old.path(), folder.path(), true),
+        }
+        with_store(folder.path(), async |store| {
+            let effects = vec![to(2, "m")];
+            carried(&store, second, Decision::Deliver { effects }).await;
+            let shared = detail(&store, second).await.effects;
+            let of: Vec<EventId> = shared.iter().map(|effect| effect.event).collect();
+            assert_eq!(of, [first; 2], "new: {is_new}");
+        });
+    }
 }
 
 /// E1, J1: what was decided is there after a restart, and the chain goes on.
