@@ -78,19 +78,13 @@ impl RawId {
     }
 
     fn parse_text(text: &str) -> Option<RawId> {
-        if text.len() != TEXT_LETTERS {
-            return None;
-        }
-        let mut value: u128 = 0;
-        let (mut first, mut highest) = (None, 0);
-        for letter in text.bytes() {
-            let digit = DIGITS[usize::from(letter)];
-            highest = digit.max(highest);
-            value = value << 5 | u128::from(digit & 31);
-            first.get_or_insert(digit);
-        }
+        let letters: &[u8; TEXT_LETTERS] = text.as_bytes().try_into().ok()?;
+        let digits = letters.map(|letter| DIGITS[usize::from(letter)]);
         // 26 letters hold 130 bits; the first may only use three of its five.
-        let is_id = highest < 32 && first.is_some_and(|digit| digit < 8);
+        let is_id = digits[0] < 8 && digits.iter().all(|digit| *digit < 32);
+        let value = digits
+            .iter()
+            .fold(0, |value, digit| value << 5 | u128::from(*digit));
         is_id.then_some(RawId(value.to_be_bytes()))
     }
 }
