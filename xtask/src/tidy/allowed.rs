@@ -51,6 +51,10 @@ pub(super) const ALLOWED: &[Allowed] = &[
         "the key index is a unique index there",
     ),
     only_here(
+        "crates/hapax-store/src/sqlite/delivery_key.rs",
+        "the unique index there holds deliveries like all else",
+    ),
+    only_here(
         "crates/hapax-store/src/sqlite/log_file.rs",
         "the file of the log is ours to look after",
     ),

@@ -176,30 +176,14 @@ fn insert_payload(tx: &Tx<'_>, row: i64, event: &NewEvent) -> Result<(), StoreEr
     Ok(())
 }
 
-/// Stores a new event, whose key an expired one may have held before. So many effects of it are made after it.
-pub(super) fn insert(
-    tx: &mut Tx<'_>,
+/// Its row: the event, its identity and its first delivery.
+fn insert_row(
+    tx: &Tx<'_>,
+    row: i64,
     arrival: &Arrival,
     event: &NewEvent,
-    before: Option<i64>,
-    to_come: usize,
-) -> Result<Receipt, StoreError> {
-    if let Some(before) = before {
-        delivery_key::inherit(tx, before)?;
-    }
-    let row = tx.group.give_row()?;
-    let at = arrival.at;
-    let mut planned = plan::plan(tx, Planning::of_new(at, row, event, to_come > 0))?;
-    if to_come > 0 {
-        planned.states.push((EffectState::Pending, None));
-    }
-    let (status, outcome) = match event.review {
-        Some(_) => (EventStatus::NeedsReview, DeliveryOutcome::FailedValidation),
-        None => {
-            let status = EventStatus::of_effects(planned.states, Hold::Free);
-            (status, DeliveryOutcome::Accepted)
-        }
-    };
+    (status, outcome): (EventStatus, DeliveryOutcome),
+) -> Result<(), StoreError> {
     let expires_at = identity::expiry(
         arrival.at,
         arrival.at,
@@ -247,6 +231,34 @@ pub(super) fn insert(
             ])
         })
         .map_err(sql_error)?;
+    Ok(())
+}
+
+/// Stores a new event, whose key an expired one may have held before. So many effects of it are made after it.
+pub(super) fn insert(
+    tx: &mut Tx<'_>,
+    arrival: &Arrival,
+    event: &NewEvent,
+    before: Option<i64>,
+    to_come: usize,
+) -> Result<Receipt, StoreError> {
+    if let Some(before) = before {
+        delivery_key::inherit(tx, before)?;
+    }
+    let row = tx.group.give_row()?;
+    let at = arrival.at;
+    let mut planned = plan::plan(tx, Planning::of_new(at, row, event, to_come > 0))?;
+    if to_come > 0 {
+        planned.states.push((EffectState::Pending, None));
+    }
+    let (status, outcome) = match event.review {
+        Some(_) => (EventStatus::NeedsReview, DeliveryOutcome::FailedValidation),
+        None => {
+            let status = EventStatus::of_effects(planned.states, Hold::Free);
+            (status, DeliveryOutcome::Accepted)
+        }
+    };
+    insert_row(tx, row, arrival, event, (status, outcome))?;
     insert_payload(tx, row, event)?;
     tx.group.take(event.key_hash, row);
     Ok(Receipt {
