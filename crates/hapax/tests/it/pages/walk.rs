@@ -54,6 +54,8 @@ fn a_half_failed_event_is_understood_tried_and_done_on(store: &str) {
     ];
     let scene = Scene::new(store, &effects);
     let id = scene.send("evt_1", "invoice.paid", &json!({}));
+    // Dead as soon as one effect is, whatever the other does.
+    scene.wait_for_state(&id, "good", "done");
     scene.wait_for_status(&id, "dead");
     let browser = Browser::logged_in(&scene.server, TOKEN);
     let event = format!("/events/{id}");
