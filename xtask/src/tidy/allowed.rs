@@ -203,6 +203,10 @@ pub(super) const ALLOWED: &[Allowed] = &[
         "the one writer's queue; PostgreSQL's is `batch`",
     ),
     only_here(
+        "crates/hapax-store/src/sqlite/bell.rs",
+        "the writer is a thread; PostgreSQL's are tasks, which wake each other",
+    ),
+    only_here(
         "crates/hapax-store/src/sqlite/underway.rs",
         "what the one writer remembers",
     ),

@@ -1,7 +1,8 @@
 //! The embedded store: one SQLite file in WAL mode, one writer thread, and a key index beside it.
 //!
 //! - `open`: connections, settings, and the index brought level with the database
-//! - `writer`: the thread that owns the writing connection; many requests share one commit. `queue`: what waits for it
+//! - `writer`: the thread that owns the writing connection; many requests share one commit. `queue`: what waits for it;
+//!   `bell`: how its callers are told
 //! - `group`: what the writer knows of the open transaction; `underway`: what it remembers of claims
 //! - `accept`: what one arrival writes
 //! - `effect`: effects as rows; `plan`: how they get there; `attempt`: what is kept of attempts
@@ -31,6 +32,7 @@ mod app;
 mod attempt;
 mod audit;
 mod backup;
+mod bell;
 mod catalog;
 mod census;
 mod chain;

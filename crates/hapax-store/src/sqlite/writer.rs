@@ -14,6 +14,7 @@ use hapax_ledger::time::Time;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
+use super::bell::Bell;
 use super::disk::Disk;
 use super::group::Group;
 use super::index::KeyIndex;
@@ -45,7 +46,7 @@ pub(super) enum Space {
 }
 
 /// Called with what became of the commit.
-type Answer = Box<dyn FnOnce(Result<(), &StoreError>) + Send>;
+pub(super) type Answer = Box<dyn FnOnce(Result<(), &StoreError>) + Send>;
 
 /// Writes into the open transaction; gives its answer, and whether the transaction is still sound.
 type Run = Box<dyn FnOnce(&mut Tx<'_>, &GroupState) -> (Answer, Result<(), StoreError>) + Send>;
@@ -109,7 +110,7 @@ impl Writer {
             index: opened.index,
             disk,
             clock,
-            runtime: tokio::runtime::Handle::try_current().ok(),
+            bell: Bell::hang(),
             group,
             queue: queue.clone(),
             frames: frames.clone(),
@@ -218,7 +219,7 @@ struct Work {
     index: KeyIndex,
     disk: Disk,
     clock: Clock,
-    runtime: Option<tokio::runtime::Handle>,
+    bell: Bell,
     group: Group,
     queue: Arc<Queue<Job>>,
     frames: Arc<AtomicI64>,
@@ -274,10 +275,10 @@ impl Work {
             // Whoever hears of a delivery may read it at once, and reads it through the index; of a new event nobody does.
             Ok(()) if self.group.has_deliveries() => {
                 self.settle();
-                self.answer(answers);
+                self.bell.tell(answers);
             }
             Ok(()) => {
-                self.answer(answers);
+                self.bell.tell(answers);
                 self.settle();
             }
             Err(error) => self.fail(&error, answers),
@@ -290,17 +291,6 @@ impl Work {
             for reply in truncate {
                 let _ = reply.send(empty);
             }
-        }
-    }
-
-    /// Waking a caller from a thread outside its runtime costs a lock and often a system call. So the group is handed to the
-    /// runtime whole, and its callers are woken from within.
-    fn answer(&self, answers: Vec<Answer>) {
-        match &self.runtime {
-            Some(runtime) if answers.len() > 1 => {
-                runtime.spawn(async move { answer_all(answers) });
-            }
-            _ => answer_all(answers),
         }
     }
 
@@ -418,7 +408,8 @@ fn truncate_log(db: &Connection) -> Result<(), StoreError> {
     }
 }
 
-fn answer_all(answers: Vec<Answer>) {
+/// Says that the commit is there.
+pub(super) fn answer_all(answers: Vec<Answer>) {
     for answer in answers {
         answer(Ok(()));
     }
