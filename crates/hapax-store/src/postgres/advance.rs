@@ -51,6 +51,12 @@ impl Work for Moves {
     type Ask = MoveAsk;
     type Answer = Advanced;
     const ASKS: &'static str = "moves";
+    type Way = Taken;
+    const BEHIND: Option<usize> = None;
+
+    async fn way(&self, pool: &Pool) -> Result<Taken, StoreError> {
+        pool.take().await
+    }
 
     fn too_much(_: &MoveAsk) -> TooMuch {
         TooMuch::Waits

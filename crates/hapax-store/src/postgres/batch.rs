@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::fault::{unavailable, unknown};
-use super::pool::{Pool, Taken};
+use super::pool::Pool;
 use crate::error::{StoreError, StoreErrorKind};
 
 /// Asks that may wait. More callers than this hear *overloaded* at once, while what waits still fits in a second's work.
@@ -49,8 +49,17 @@ pub(super) trait Work: Send + Sync + Sized + 'static {
     /// About how many bytes an ask sends to the server.
     fn bytes(ask: &Self::Ask) -> usize;
 
+    /// What a group reaches the server on.
+    type Way: Send;
+
+    /// So many asks set out behind the group before them; `None` if they wait until it has ended.
+    const BEHIND: Option<usize>;
+
+    /// A way to the server for the next group.
+    fn way(&self, pool: &Pool) -> impl Future<Output = Result<Self::Way, StoreError>> + Send;
+
     /// Carries a group through, and answers every job of it.
-    fn step(&self, taken: Taken, jobs: Vec<Job<Self>>) -> impl Future<Output = ()> + Send;
+    fn step(&self, way: Self::Way, jobs: Vec<Job<Self>>) -> impl Future<Output = ()> + Send;
 }
 
 /// What becomes of an ask that finds the queue full.
@@ -210,6 +219,21 @@ impl<W: Work> Group<W> {
         }
     }
 
+    /// Waits until then, or until so many are here that they set out behind the group before.
+    async fn gather(&mut self, queue: &mut Waiting<W>, until: impl Future) {
+        let mut until = pin!(until);
+        while W::BEHIND.is_none_or(|enough| self.jobs.len() < enough) {
+            tokio::select! {
+                biased;
+                _ = &mut until => return,
+                Some(next) = queue.recv(), if W::BEHIND.is_some() => {
+                    self.push(next);
+                    self.fill(queue);
+                }
+            }
+        }
+    }
+
     /// Is it worth a commit of its own while another is on its way?
     fn is_worth_it(&self) -> bool {
         self.jobs.len() >= WORTH || self.bytes >= GROUP_BYTES_MAX
@@ -223,10 +247,10 @@ impl<W: Work> Lane<W> {
             jobs, on_its_way, ..
         }) = self.next_group().await
         {
-            match self.pool.take().await {
-                Ok(taken) => {
+            match self.work.way(&self.pool).await {
+                Ok(way) => {
                     pause = PAUSE_MIN;
-                    self.work.step(taken, jobs).await;
+                    self.work.step(way, jobs).await;
                     drop(on_its_way);
                 }
                 Err(error) => {
@@ -247,8 +271,8 @@ impl<W: Work> Lane<W> {
         let mut group = self.waiting(&mut queue).await?;
         if !group.is_worth_it() {
             // It cannot be closed: we hold one end of it.
-            let alone = others.wait_for(|groups| *groups == 1);
-            let _ = timeout(WORTH_WAIT, alone).await;
+            let alone = timeout(WORTH_WAIT, others.wait_for(|groups| *groups == 1));
+            group.gather(&mut queue, alone).await;
             group.fill(&mut queue);
         }
         Some(group)

@@ -57,6 +57,11 @@ impl Kept {
         Ok(())
     }
 
+    /// Is the statement of this text prepared?
+    pub(super) fn has(&self, sql: &'static str) -> bool {
+        self.ready.contains_key(sql)
+    }
+
     /// The prepared statement of this text. If there is none yet, notes that it is wanted.
     fn get(&self, sql: &'static str, params: &[Param<'_>]) -> Option<&Statement> {
         let ready = self.ready.get(sql);

@@ -15,7 +15,8 @@ use super::key::{KeyColumns, KeyRow, is_unknown, new_key_columns, new_key_names,
 use super::key_end;
 use super::key_settle::{KeyWord, Word};
 use super::moment::{LeaseClock, no_row, now};
-use super::pool::{Pool, Taken};
+use super::pool::{Pool, Statement};
+use super::road::{Ride, Road};
 use super::wire::Uuid;
 use super::{Entropy, SHARDS};
 use crate::error::StoreError;
@@ -24,6 +25,10 @@ use crate::nouns::{KeyClaim, KeyClaimed};
 
 /// A key may be forgotten between two steps, and then taken by somebody else before it is tried again. Not so often.
 const ROUNDS_MAX: usize = 4;
+
+/// So many asks set out behind a group that is on its way: enough that they are worth what a group costs beside them, few enough that they do
+/// not wait for a database that is far away.
+const BEHIND: usize = 24;
 
 /// What the guard asks.
 pub(super) enum KeyAsk {
@@ -72,7 +77,10 @@ impl Asked<KeyWord> {
 
 /// Carries out what the guard asks.
 pub(super) struct KeyWork {
+    /// For what is decided about one key or another.
     pub(super) pool: Pool,
+    /// For new keys and runs that ended, which is nearly all.
+    pub(super) road: Road,
     pub(super) entropy: Entropy,
     pub(super) clock: LeaseClock,
     /// The store's epoch as it was last seen.
@@ -83,6 +91,12 @@ impl Work for KeyWork {
     type Ask = KeyAsk;
     type Answer = KeyTold;
     const ASKS: &'static str = "asks about keys";
+    type Way = Ride;
+    const BEHIND: Option<usize> = Some(BEHIND);
+
+    async fn way(&self, _: &Pool) -> Result<Ride, StoreError> {
+        self.road.ride().await
+    }
 
     fn too_much(ask: &KeyAsk) -> TooMuch {
         match ask {
@@ -105,14 +119,14 @@ impl Work for KeyWork {
 
     /// One group: new keys, and runs that ended and still held theirs, in one commit. The other words behind it. Keys that somebody
     /// holds are looked at, and most are answered by that; what may run again is decided in another commit.
-    async fn step(&self, taken: Taken, jobs: Vec<Job<KeyWork>>) {
+    async fn step(&self, ride: Ride, jobs: Vec<Job<KeyWork>>) {
         let (claims, words) = apart(jobs);
         let (ends, mut rest) = key_end::apart(words);
         if claims.is_empty() && ends.is_empty() {
-            taken.give_back();
+            ride.give_back();
             return self.settle(rest).await;
         }
-        let mut left = self.store(Some(taken), claims, ends).await;
+        let mut left = self.store(Some(ride), claims, ends).await;
         rest.append(&mut left.open);
         let (gone, ()) = tokio::join!(self.look_at(left.held), self.settle(rest));
         let mut new = left.again;
@@ -164,7 +178,7 @@ impl KeyWork {
     /// seen: if it is another by now no key was taken, and that one is known.
     async fn store(
         &self,
-        free: Option<Taken>,
+        free: Option<Ride>,
         claims: Vec<Asked<KeyClaim>>,
         ends: Vec<Asked<KeyWord>>,
     ) -> Left {
@@ -206,14 +220,14 @@ impl KeyWork {
 
     async fn store_all(
         &self,
-        free: Option<Taken>,
+        free: Option<Ride>,
         rows: &[KeyRow],
         ends: Vec<&KeyWord>,
         epoch: u32,
     ) -> Result<Stored, StoreError> {
-        let taken = match free {
-            Some(taken) => taken,
-            None => self.pool.take().await?,
+        let ride = match free {
+            Some(ride) => ride,
+            None => self.road.ride().await?,
         };
         let mut order: Vec<&KeyRow> = rows.iter().collect();
         // Stable: of two with the same key the first to come is the first to be inserted.
@@ -226,12 +240,13 @@ impl KeyWork {
             let wanted = [now.clone(), (&wanted as _, Type::INT4)];
             columns.new_params().into_iter().chain(wanted)
         };
-        let found = match (rows.is_empty(), ends.is_empty()) {
-            (true, _) => taken.alone(ENDS, ends.params().into_iter().chain([now]).collect()),
-            (false, true) => taken.alone(CLAIMS, claiming().collect()),
-            (false, false) => taken.alone(BOTH, claiming().chain(ends.params()).collect()),
+        let statement: Statement<'_> = match (rows.is_empty(), ends.is_empty()) {
+            (true, _) => (ENDS, ends.params().into_iter().chain([now]).collect()),
+            (false, true) => (CLAIMS, claiming().collect()),
+            (false, false) => (BOTH, claiming().chain(ends.params()).collect()),
         };
-        let found = found.await?;
+        let (sql, params) = statement;
+        let found = self.road.run(ride, sql, params).await?;
         let seen = found.iter().find_map(|row| row.get::<_, Option<i32>>(0));
         let mut stored = Stored {
             epoch: match (seen, rows.is_empty()) {
@@ -348,7 +363,7 @@ const ENDS: &str = concat!(
     " RETURNING NULL::int4, k.id, k.expires_at"
 );
 /// Both.
-const BOTH: &str = concat!(
+pub(super) const BOTH: &str = concat!(
     kept!(),
     ", ended AS (",
     ended!("$18", "$19", "$20", "$21", "$22", "$23", "$24", "$25", "t"),

@@ -12,10 +12,11 @@ use hapax_ledger::time::{Span, Time};
 use super::batch::Batcher;
 use super::catalog::Change;
 use super::fault::unknown;
-use super::key_group::{KeyAsk, KeyTold, KeyWork};
+use super::key_group::{BOTH, KeyAsk, KeyTold, KeyWork};
 use super::key_settle::{KeyWord, Word};
 use super::moment::LeaseClock;
 use super::pool::Pool;
+use super::road::Road;
 use super::{Entropy, PostgresStore, key_read};
 use crate::error::StoreError;
 use crate::keys::Keys;
@@ -24,8 +25,9 @@ use crate::nouns::{
     Listed, Page,
 };
 
-/// Lanes for groups of asks: two, so that one that has to wait for somebody does not keep the next one.
-const LANES: usize = 2;
+/// Lanes for groups of asks: groups that follow each other on one connection, and one more than two, so that those that have to wait for
+/// somebody do not keep the next one.
+const LANES: usize = 3;
 /// Connections for keys: a lane looks at keys that are held and hears words about others at the same time.
 pub(super) const CONNECTIONS: usize = 2 * LANES;
 
@@ -39,6 +41,7 @@ impl KeyLanes {
     pub(super) fn start(pool: Pool, entropy: &Entropy, clock: &LeaseClock, epoch: u32) -> KeyLanes {
         let work = KeyWork {
             pool: pool.clone(),
+            road: Road::new(pool.clone(), BOTH),
             entropy: entropy.clone(),
             clock: clock.clone(),
             epoch: AtomicU32::new(epoch),

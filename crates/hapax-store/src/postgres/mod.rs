@@ -4,7 +4,7 @@
 //! - `migrate`: the shape of the database
 //! - `pool`: connections, each a `session`, and what their failures mean, with `tls`, `notice` and `fault`; `kept` statements where
 //!   the way is `direct`
-//! - `batch`: the batcher; many callers share one commit
+//! - `batch`: the batcher; many callers share one commit. `road`: one connection for groups that follow each other
 //! - `writer`: arrivals in groups: `accept` for new keys, one statement for all of them; `swift` for new keys that call for effects,
 //!   one statement too, of `swift_rows`, and `call` where that is not enough; `known` for keys that somebody holds, decided in `decide`;
 //!   `plan` for the effects, with the statements of `called`; all of it is `stored`
@@ -100,6 +100,7 @@ mod read;
 mod reap;
 mod replay;
 mod restored;
+mod road;
 mod run;
 mod seated;
 mod secret;

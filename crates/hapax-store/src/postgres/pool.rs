@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
+use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
@@ -377,30 +378,42 @@ impl Taken {
         Ok(found)
     }
 
-    /// Runs a whole transaction in one round trip, its statements planned once; says what each of them found.
-    pub(super) async fn in_one_trip(
-        self,
-        all: &[Statement<'_>],
-    ) -> Result<Vec<Vec<Row>>, StoreError> {
-        let begun = self.session.client.batch_execute(BEGIN_PLANNED);
-        let committed = self.session.client.batch_execute("COMMIT");
-        let whole = async { tokio::try_join!(biased; begun, self.in_order(all), committed) };
-        let answer = timeout(self.shared.commit_wait, whole).await;
-        let ((), found, ()) = self.committed(answer)?;
-        Ok(found)
-    }
-
     /// Runs a statement that is planned once and a transaction by itself.
     pub(super) async fn alone(
         self,
         sql: &'static str,
         params: Vec<Param<'_>>,
     ) -> Result<Vec<Row>, StoreError> {
+        let answer = self.committing(sql, &params).await;
+        self.committed(answer)
+    }
+
+    /// The same, and what came of it as it was heard; see [`Taken::heard`].
+    pub(super) async fn committing(
+        &self,
+        sql: &'static str,
+        params: &[Param<'_>],
+    ) -> Result<Result<Vec<Row>, Error>, Elapsed> {
+        let wait = self.shared.commit_wait;
         if self.session.planned {
-            return self.query_and_commit(sql, &params).await;
+            return timeout(wait, self.run(sql, params)).await;
         }
-        let found = self.in_one_trip(&[(sql, params)]).await?;
-        Ok(found.into_iter().flatten().collect())
+        let begun = self.session.client.batch_execute(BEGIN_PLANNED);
+        let committed = self.session.client.batch_execute("COMMIT");
+        let whole = async { tokio::try_join!(biased; begun, self.run(sql, params), committed) };
+        let answer = timeout(wait, whole).await?;
+        Ok(answer.map(|((), rows, ())| rows))
+    }
+
+    /// Is it ours alone, and does it keep this statement?
+    pub(super) fn keeps(&self, sql: &'static str) -> bool {
+        let kept = self.session.kept.as_ref();
+        self.session.planned && kept.is_some_and(|kept| kept.has(sql))
+    }
+
+    /// Has the connection ended?
+    pub(super) fn is_closed(&self) -> bool {
+        self.session.client.is_closed()
     }
 
     /// Reads with one statement that is planned once, in one round trip.
@@ -437,23 +450,32 @@ impl Taken {
         lock(&self.shared.free).push(self.session);
     }
 
-    fn committed<T, E>(self, answer: Result<Result<T, Error>, E>) -> Result<T, StoreError> {
+    fn committed<T>(self, answer: Result<Result<T, Error>, Elapsed>) -> Result<T, StoreError> {
+        let stuck = answer.is_err();
+        let said = self.heard(answer);
+        match (&said, stuck) {
+            (Ok(_), _) => self.give_back(),
+            (Err(_), true) => self.leave_stuck(),
+            (Err(_), false) => {}
+        }
+        said
+    }
+
+    /// What the answer to a commit means.
+    pub(super) fn heard<T>(
+        &self,
+        answer: Result<Result<T, Error>, Elapsed>,
+    ) -> Result<T, StoreError> {
         match answer {
             Ok(Ok(_)) if self.session.notices.any_not_durable() => {
                 Err(unknown("the commit was not waited for by the standby"))
             }
-            Ok(Ok(value)) => {
-                self.give_back();
-                Ok(value)
-            }
+            Ok(Ok(value)) => Ok(value),
             Ok(Err(error)) => {
                 self.shared.heed(&error);
                 Err(of_commit(&error))
             }
-            Err(_) => {
-                self.leave_stuck();
-                Err(unknown("the database did not answer a commit in time"))
-            }
+            Err(_) => Err(unknown("the database did not answer a commit in time")),
         }
     }
 
@@ -481,7 +503,7 @@ impl Taken {
     }
 
     /// Keeps the place of a commit that may still be going on; see [`STUCK_WAIT`].
-    fn leave_stuck(self) {
+    pub(super) fn leave_stuck(self) {
         let Taken {
             session,
             permit,

@@ -49,6 +49,12 @@ impl Work for Publisher {
     type Ask = NewMessage;
     type Answer = Published;
     const ASKS: &'static str = "messages";
+    type Way = Taken;
+    const BEHIND: Option<usize> = None;
+
+    async fn way(&self, pool: &Pool) -> Result<Taken, StoreError> {
+        pool.take().await
+    }
 
     fn too_much(_: &NewMessage) -> TooMuch {
         TooMuch::IsRefused

@@ -33,6 +33,12 @@ impl Work for Writer {
     type Ask = Arrival;
     type Answer = Vec<Receipt>;
     const ASKS: &'static str = "arrivals";
+    type Way = Taken;
+    const BEHIND: Option<usize> = None;
+
+    async fn way(&self, pool: &Pool) -> Result<Taken, StoreError> {
+        pool.take().await
+    }
 
     fn too_much(_: &Arrival) -> TooMuch {
         TooMuch::IsRefused
