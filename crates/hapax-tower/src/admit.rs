@@ -2,6 +2,7 @@
 //!
 //! All this belongs to the caller: when it hangs up here, nothing has happened.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use hapax_ledger::guard::GuardKey;
 use hapax_ledger::key::{KeyHash, KeyKind, composite};
 use hapax_ledger::time::Span;
 use hapax_store::nouns::{Asking, KeyClaim};
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_TYPE, HeaderValue};
 use http::request::Parts;
 use http::{Request, Response};
 use tokio::time::timeout;
@@ -160,6 +161,24 @@ fn turned(problem: &HoldProblem, bytes_max: u64) -> Turned {
     (verdict, problem.refusal())
 }
 
+/// What the body is said to be. There should be one word for it; if there are several, all of them count, since nobody knows which one the
+/// service goes by.
+fn media_type(head: &Parts) -> Option<Cow<'_, str>> {
+    let mut values = head.headers.get_all(CONTENT_TYPE).iter();
+    let text = |value: &'_ HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let first = values.next()?;
+    match (first.to_str(), values.next()) {
+        (Ok(only), None) => Some(only.into()),
+        (Err(_), None) => Some(text(first).into()),
+        (_, Some(second)) => {
+            let all = [first, second].into_iter().chain(values).map(text);
+            // Without what the fingerprint takes for the end of a media type.
+            let all: Vec<String> = all.map(|text| text.replace(';', " ")).collect();
+            Some(all.join(", ").into())
+        }
+    }
+}
+
 async fn claim(
     guard: &Guard,
     key: &GuardKey,
@@ -167,12 +186,12 @@ async fn claim(
     head: &Parts,
     body: &mut Held,
 ) -> std::io::Result<KeyClaim> {
-    let content_type = head.headers.get(CONTENT_TYPE);
+    let content_type = media_type(head);
     let request = RequestHead {
         method: head.method.as_str(),
         path: head.uri.path(),
         query: head.uri.query(),
-        content_type: content_type.and_then(|value| value.to_str().ok()),
+        content_type: content_type.as_deref(),
     };
     let fingerprint = body.fingerprint(&request).await?;
     let route = (guard.route)(head);

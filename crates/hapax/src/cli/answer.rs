@@ -84,10 +84,15 @@ fn refusal(client: &Client, status: u16, json: Option<&Value>, noun: Noun, what:
 fn conflict(json: Option<&Value>, detail: &str) -> Failure {
     let code = json.and_then(|json| json["code"].as_str()).unwrap_or("");
     let (exit, code, help) = match pages::find(code).map(|page| page.code) {
-        Some(code @ ("H0310" | "H0311" | "H0312" | "H0313" | "H0314" | "H0340" | "H0347")) => (
+        Some(code @ ("H0310" | "H0311" | "H0312" | "H0313" | "H0314")) => (
             Exit::Refused,
             code,
             "`hapax events verdict ID` shows where things stand",
+        ),
+        Some(code @ ("H0340" | "H0347")) => (
+            Exit::Refused,
+            code,
+            "`hapax keys show ID` shows where the key stands",
         ),
         Some(code) => (Exit::Failed, code, "nothing was done"),
         None => (Exit::Failed, "H0410", "nothing was done"),

@@ -170,7 +170,11 @@ fn refused(why: &str) -> Refusal {
 }
 
 fn by_answer(name: &HeaderName, answer: Option<&HeaderMap>) -> Option<Arc<str>> {
-    let value = answer?.get(name)?.to_str().ok()?;
+    let mut values = answer?.get_all(name).iter();
+    let (Some(value), None) = (values.next(), values.next()) else {
+        return None;
+    };
+    let value = value.to_str().ok()?;
     (!value.is_empty()).then(|| named(value))
 }
 

@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::{Request, Response};
+use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -21,9 +23,11 @@ use tower::ServiceExt;
 use super::caller::Subject;
 use super::flow::Flowing;
 use super::guards::{Served, ServedBody};
-use super::head::Peer;
+use super::head::{self, Peer};
+use super::place::Places;
 use super::{caller, subject};
 use crate::config::Limits;
+use crate::http::gateway;
 use crate::http::listen::{self, LAST_REQUESTS, UNREAD_MS_MAX};
 
 /// A head larger than this is refused.
@@ -43,13 +47,18 @@ pub async fn run(
     stop: watch::Receiver<bool>,
 ) {
     let permits = Arc::new(Semaphore::new(limits.connections_max));
+    let places = Places::new(limits.connections_max);
     let graceful = GracefulShutdown::new();
     let server = Arc::new(server(&limits));
     listen::accept(&listener, &permits, stop, |stream, peer, permit| {
-        let (server, guard, watcher) = (server.clone(), guard.clone(), graceful.watcher());
+        let (server, watcher) = (server.clone(), graceful.watcher());
+        let behind = Behind {
+            guard: guard.clone(),
+            places: places.clone(),
+        };
         let handshake = limits.header_timeout;
         tokio::spawn(async move {
-            connect(&server, stream, peer, guard, watcher, handshake).await;
+            connect(&server, stream, peer, behind, watcher, handshake).await;
             drop(permit);
         });
     })
@@ -78,11 +87,20 @@ fn server(limits: &Limits) -> auto::Builder<TokioExecutor> {
     server
 }
 
+/// The body of an answer: the guard's, or what is said at the door.
+type DoorBody = Either<ServedBody, Full<Bytes>>;
+
+/// What is behind a door.
+struct Behind {
+    guard: Arc<Served>,
+    places: Places,
+}
+
 async fn connect(
     server: &auto::Builder<TokioExecutor>,
     stream: TcpStream,
     peer: SocketAddr,
-    guard: Arc<Served>,
+    behind: Behind,
     watcher: Watcher,
     handshake: Duration,
 ) {
@@ -91,8 +109,8 @@ async fn connect(
     // Nor does a client that reads nothing keep its place.
     let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, UNREAD_MS_MAX);
     let known = |encrypted| Peer::new(peer.ip(), encrypted);
-    match guard.tls() {
-        None => serve(server, stream, known(false), None, guard, watcher).await,
+    match behind.guard.tls() {
+        None => serve(server, stream, known(false), None, behind, watcher).await,
         Some(tls) => {
             let shaking = TlsAcceptor::from(tls as Arc<ServerConfig>).accept(stream);
             // A client that breaks off, or shows no certificate that counts, is no event of ours.
@@ -102,7 +120,7 @@ async fn connect(
             let certificates = stream.get_ref().1.peer_certificates();
             let subject = certificates.and_then(|chain| subject::of(chain.first()?));
             let subject = subject.map(|name| Subject(caller::named(&name)));
-            serve(server, stream, known(true), subject, guard, watcher).await;
+            serve(server, stream, known(true), subject, behind, watcher).await;
         }
     }
 }
@@ -112,13 +130,14 @@ async fn serve<S>(
     stream: S,
     peer: Peer,
     subject: Option<Subject>,
-    guard: Arc<Served>,
+    behind: Behind,
     watcher: Watcher,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let service = service_fn(move |request: Request<Incoming>| {
-        let (service, patience) = guard.service();
+        let (service, patience) = behind.guard.service();
+        let place = behind.places.take();
         // A caller that stands still in the middle of a body keeps its place no longer than an upstream would.
         let mut request = request.map(|body| Flowing::new(body, patience));
         let extensions = request.extensions_mut();
@@ -127,7 +146,16 @@ async fn serve<S>(
             extensions.insert(subject.clone());
         }
         async move {
-            let answered: Result<Response<ServedBody>, Infallible> = service.oneshot(request).await;
+            let refused = match (place, head::is_coded(request.headers())) {
+                (_, true) => gateway::coded(),
+                (None, false) => gateway::no_place(),
+                (Some(place), false) => {
+                    request.extensions_mut().insert(place);
+                    let answer = service.oneshot(request).await?;
+                    return Ok(answer.map(Either::Left));
+                }
+            };
+            let answered: Result<Response<DoorBody>, Infallible> = Ok(refused.map(Either::Right));
             answered
         }
     });

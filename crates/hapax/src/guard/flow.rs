@@ -9,6 +9,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::Sleep;
 
 use super::BoxError;
+use super::place::Place;
 
 /// A body that is given up when nothing of it comes for a while.
 pub struct Flowing<B> {
@@ -16,6 +17,8 @@ pub struct Flowing<B> {
     patience: Duration,
     /// Runs while somebody waits for a part; a part that is there costs no timer.
     waiting: Option<Pin<Box<Sleep>>>,
+    /// Held for as long as the body.
+    place: Option<Place>,
 }
 
 /// Nothing came for too long.
@@ -30,7 +33,14 @@ impl<B> Flowing<B> {
             body,
             patience,
             waiting: None,
+            place: None,
         }
+    }
+
+    /// The same, and its request has this place as long as the body is there.
+    pub fn in_place(mut self, place: Option<Place>) -> Flowing<B> {
+        self.place = place;
+        self
     }
 }
 

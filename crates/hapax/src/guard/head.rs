@@ -148,10 +148,23 @@ fn words<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = 
 pub fn upgrade<B>(request: &Request<B>) -> Option<HeaderValue> {
     let asked =
         words(request.headers(), &CONNECTION).any(|word| word.eq_ignore_ascii_case("upgrade"));
-    let wanted = request.headers().get(UPGRADE)?;
+    let mut values = request.headers().get_all(UPGRADE).iter();
+    let (Some(wanted), None) = (values.next(), values.next()) else {
+        return None;
+    };
     let may = request.method() == Method::GET && request.version() == Version::HTTP_11;
-    let known = !wanted.as_bytes().to_ascii_lowercase().starts_with(b"h2");
+    let disguised = |word: &str| word.to_ascii_lowercase().starts_with("h2");
+    let known = wanted.to_str().is_ok() && !words(request.headers(), &UPGRADE).any(disguised);
     (asked && may && known).then(|| wanted.clone())
+}
+
+/// Is the body coded for its way here by more than being cut into chunks? Those codings belong to one connection; whoever does not undo
+/// them must not pass the bytes on as if they were plain (RFC 9112, 6.1).
+pub fn is_coded(headers: &HeaderMap) -> bool {
+    let mut values = headers.get_all(TRANSFER_ENCODING).iter();
+    let readable = values.all(|value| value.to_str().is_ok());
+    let mut codings = words(headers, &TRANSFER_ENCODING).filter(|word| !word.is_empty());
+    !readable || codings.any(|word| !word.eq_ignore_ascii_case("chunked"))
 }
 
 /// Says that the next connection shall change its protocol.
@@ -217,6 +230,9 @@ pub fn introduce(
             .entry(FORWARDED_HOST)
             .or_insert_with(|| host.clone());
     }
+    if !is_closed(headers) {
+        headers.remove(FORWARDED);
+    }
     append(headers, FORWARDED, peer.element(host));
     append(headers, VIA, HeaderValue::from_static("1.1 hapax"));
     match (rule, host) {
@@ -224,6 +240,22 @@ pub fn introduce(
         // The client writes the upstream's own.
         (HostRule::Keep, None) | (HostRule::Upstream, _) => headers.remove(HOST),
     };
+}
+
+/// Does every quoted text of `Forwarded` end? In one that does not, what is appended would be a part of it.
+fn is_closed(headers: &HeaderMap) -> bool {
+    let bytes = headers.get_all(FORWARDED).iter();
+    let mut bytes = bytes.flat_map(|value| value.as_bytes());
+    let mut quoted = false;
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => quoted = !quoted,
+            // The next one counts as a letter.
+            b'\\' if quoted => drop(bytes.next()),
+            _ => {}
+        }
+    }
+    !quoted
 }
 
 /// A host that can stand in quotes as it is; a caller could otherwise write parts of the header.

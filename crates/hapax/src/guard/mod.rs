@@ -2,7 +2,7 @@
 //!
 //! All that is about keys is in `hapax-tower`'s layer; here is what stands around and behind it.
 //! - [`guards`]: all guards of a config: start, reload, stop
-//! - [`door`]: a listener, plain or with TLS
+//! - [`door`]: a listener, plain or with TLS; [`place`]: how many requests may be under way behind it
 //! - [`caller`]: who calls, by header, token, certificate or another service's word; [`jwt`] and [`subject`] read the proofs
 //! - [`proxy`]: passes a request on; [`head`] and [`flow`] say what of it
 //! - [`upstream`]: the way to the upstream, and what a failure on it proves
@@ -18,6 +18,7 @@ pub mod flow;
 pub mod guards;
 pub mod head;
 pub mod jwt;
+pub mod place;
 mod probe;
 pub mod proxy;
 pub mod subject;

@@ -18,6 +18,7 @@ use tower_service::Service;
 use super::BoxError;
 use super::flow::Flowing;
 use super::head::{self, Peer};
+use super::place::Place;
 use super::tunnel::Tunnels;
 use super::upstream::{Arriving, Line, NoAnswer, Upstreams};
 use crate::config::{ForwardedRule, GuardConfig};
@@ -62,7 +63,9 @@ impl Way {
     {
         let target = head::target(self.config.upstream.uri(), request.uri());
         let Some(target) = target.filter(|_| request.method() != Method::CONNECT) else {
-            return gateway::not_a_request().map(Either::Right);
+            let mut answer = gateway::not_a_request().map(Either::Right);
+            answer.extensions_mut().insert(Keep::Release);
+            return answer;
         };
         let protocol = head::upgrade(&request);
         let caller = protocol.is_some().then(|| hyper::upgrade::on(&mut request));
@@ -83,13 +86,14 @@ impl Way {
             }
             None => &self.line,
         };
+        let place = parts.extensions.remove::<Place>();
         parts.uri = target;
         parts.extensions = http::Extensions::new();
         let body = body.map_err(Into::into).boxed_unsync();
         let request = Request::from_parts(parts, body);
         let patience = self.config.timeout;
         match self.upstreams.send(line, request, patience).await {
-            Ok(response) => self.answer(response, caller),
+            Ok(response) => self.answer(response, caller, place),
             Err(failed) => self.failed(&failed),
         }
     }
@@ -98,18 +102,24 @@ impl Way {
         &self,
         mut response: Response<Arriving>,
         caller: Option<hyper::upgrade::OnUpgrade>,
+        place: Option<Place>,
     ) -> Response<ProxyBody> {
         if response.status().as_u16() == SWITCHING {
             let Some(caller) = caller else {
-                return gateway::unasked_switch().map(Either::Right);
+                let mut answer = gateway::unasked_switch().map(Either::Right);
+                answer.extensions_mut().insert(Keep::Unknown);
+                let why = "the upstream changed the protocol without being asked to";
+                answer.extensions_mut().insert(Why(why.to_owned()));
+                return answer;
             };
             let upstream = hyper::upgrade::on(&mut response);
-            self.tunnels.dig(caller, upstream);
+            self.tunnels.dig(caller, upstream, place.clone());
         } else {
             head::strip(response.headers_mut(), None);
         }
         let patience = self.config.idle_timeout;
-        let mut response = response.map(|body| Either::Left(Flowing::new(body, patience)));
+        let mut response =
+            response.map(|body| Either::Left(Flowing::new(body, patience).in_place(place)));
         // What the client put there is about the connection to the upstream.
         *response.extensions_mut() = http::Extensions::new();
         *response.version_mut() = Version::HTTP_11;

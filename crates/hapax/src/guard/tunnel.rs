@@ -5,6 +5,8 @@ use hyper_util::rt::TokioIo;
 use tokio::io::copy_bidirectional;
 use tokio::sync::watch;
 
+use super::place::Place;
+
 /// The tunnels of a server.
 #[derive(Clone)]
 pub struct Tunnels {
@@ -22,8 +24,8 @@ impl Default for Tunnels {
 }
 
 impl Tunnels {
-    /// Connects the caller with the upstream, as soon as both have changed their protocol.
-    pub fn dig(&self, caller: OnUpgrade, upstream: OnUpgrade) {
+    /// Connects the caller with the upstream, as soon as both have changed their protocol. The request keeps its place meanwhile.
+    pub fn dig(&self, caller: OnUpgrade, upstream: OnUpgrade, place: Option<Place>) {
         let mut stop = self.stop.subscribe();
         let open = self.open.clone();
         open.send_modify(|open| *open += 1);
@@ -40,6 +42,7 @@ impl Tunnels {
                 () = copying => {}
                 _ = stop.wait_for(|stop| *stop) => {}
             }
+            drop(place);
             open.send_modify(|open| *open -= 1);
         });
     }

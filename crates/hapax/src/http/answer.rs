@@ -90,7 +90,7 @@ problems! {
     /// Nothing to cancel.
     NOT_RUNNING = CONFLICT, "H0321", "the replay is not running any more";
     /// Where the key stands is known.
-    KEY_NOT_UNKNOWN = CONFLICT, "H0340", "what became of the request with this key is known; there is nothing to resolve";
+    KEY_NOT_UNKNOWN = CONFLICT, "H0340", "the request with this key is running, or what became of it is known; there is nothing to resolve";
     /// Another run than the one that somebody knows about.
     KEY_RAN_AGAIN = CONFLICT, "H0347", "the request with this key has run again, or was decided about, since you looked; nothing was done";
     /// A request with this key is under way.

@@ -49,6 +49,20 @@ const NOT_A_REQUEST: Problem = Problem::new(
     "This is not a request to the API",
     "CONNECT, and targets that are not paths, are not passed on.",
 );
+/// One more than there is room for.
+const NO_PLACE: Problem = Problem::new(
+    "overloaded",
+    StatusCode::SERVICE_UNAVAILABLE,
+    "Too many requests are under way",
+    "As many requests as may be are under way to the API. Nothing was done; send it again with the same key.",
+);
+/// A body that only the next server could read.
+const CODED: Problem = Problem::new(
+    "transfer-coding",
+    StatusCode::NOT_IMPLEMENTED,
+    "The body is coded for its way",
+    "A Transfer-Encoding other than chunked is not passed on. Nothing was done; send the body as it is.",
+);
 const UNASKED_SWITCH: Problem = Problem::new(
     "upstream-lost",
     StatusCode::BAD_GATEWAY,
@@ -84,6 +98,16 @@ pub fn no_answer(failed: &NoAnswer) -> Response<Full<Bytes>> {
         NoAnswer::Lost { why: Why::Late, .. } => LOST_LATE,
     };
     problem.response(Full::new)
+}
+
+/// All places for requests to the upstream are taken.
+pub fn no_place() -> Response<Full<Bytes>> {
+    NO_PLACE.retry_after(ASK_AGAIN_SECONDS).response(Full::new)
+}
+
+/// A request whose body cannot be passed on as it is.
+pub fn coded() -> Response<Full<Bytes>> {
+    CODED.response(Full::new)
 }
 
 /// A request that no upstream is asked.

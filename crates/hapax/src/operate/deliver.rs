@@ -37,6 +37,8 @@ pub enum Sent {
     Commanded(Commanded),
     /// There is nothing to do.
     Nothing,
+    /// An attempt is under way; whoever wants another one asks when it has ended.
+    UnderWay,
     /// Its payload is not kept any more.
     NoBytes,
     /// There is no such message.
@@ -74,9 +76,13 @@ impl Operator {
         }
         let known = addressed.delivery.as_ref();
         let name = endpoint.to_string();
+        let is_claimed = known.is_some_and(|known| known.record.state == EffectState::Claimed);
         let Some((decision, only)) = decide(known, &name, delivery.planned, again) else {
             return Ok(Sent::Nothing);
         };
+        if is_claimed {
+            return Ok(Sent::UnderWay);
+        }
         let command = Command {
             event,
             decision,
@@ -110,7 +116,7 @@ fn decide(
             Some((Decision::Deliver { effects }, None))
         }
         (None, Again::IfFailed) | (Some(_), Again::IfMissing) => None,
-        (Some(effect), Again::IfFailed) => has_failed(effect).then_some((Decision::Retry, only)),
+        (Some(effect), Again::IfFailed) => has_failed(effect).then(|| forced(effect, name, only)),
         (Some(effect), Again::Force) => Some(forced(effect, name, only)),
     }
 }
@@ -120,11 +126,14 @@ fn forced(
     name: &str,
     only: Option<Vec<String>>,
 ) -> (Decision, Option<Vec<String>>) {
+    let replay = |only| {
+        let force = vec![name.to_owned()];
+        (Decision::Replay { force }, only)
+    };
     match effect.record.state {
-        EffectState::Done => {
-            let force = vec![name.to_owned()];
-            (Decision::Replay { force }, only)
-        }
+        EffectState::Done => replay(only),
+        // Later ones of its key may have been tried meanwhile. Whoever names it wants it all the same, and does not wait for a person.
+        EffectState::Dead | EffectState::Skipped if effect.order.is_some() => replay(only),
         EffectState::Pending
         | EffectState::Claimed
         | EffectState::Uncertain

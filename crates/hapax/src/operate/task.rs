@@ -206,7 +206,10 @@ impl Task {
         Ok(match operator.deliver(delivery, again, by).await? {
             Sent::Commanded(Commanded::Done(_))
             | Sent::Commanded(Commanded::Before(Before::Same(_))) => Worked::Done,
-            Sent::Nothing | Sent::NoEvent | Sent::Commanded(Commanded::NoEvent) => Worked::Nothing,
+            Sent::Nothing
+            | Sent::UnderWay
+            | Sent::NoEvent
+            | Sent::Commanded(Commanded::NoEvent) => Worked::Nothing,
             Sent::NoBytes
             | Sent::Commanded(Commanded::Refused { .. } | Commanded::Before(Before::Other)) => {
                 Worked::Refused

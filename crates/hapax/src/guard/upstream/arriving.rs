@@ -28,7 +28,7 @@ pub struct Streamed {
     left: Option<u64>,
     part: Part,
     /// The rest of the request, which may still be on its way.
-    _upload: Option<Upload>,
+    upload: Option<Upload>,
     /// Given back when the stream is not used any more.
     _slot: Slot,
 }
@@ -55,7 +55,7 @@ impl Streamed {
             stream,
             left: length,
             part: Part::Data,
-            _upload: upload,
+            upload,
             _slot: slot,
         }
     }
@@ -88,12 +88,14 @@ impl Streamed {
     }
 
     /// The stream was reset. An upstream that does not want the rest of the request says so without an error, after its whole answer
-    /// (RFC 9113, 8.1); every other reset leaves half an answer.
+    /// (RFC 9113, 8.1); every other reset leaves half an answer. So does this one, if nothing was left of the request: both sides of the
+    /// stream would have ended with the answer.
     fn broken(&mut self, error: h2::Error) -> Option<Result<Frame<Bytes>, h2::Error>> {
         let by_upstream = error.is_reset() && error.is_remote();
         let enough = by_upstream && error.reason() == Some(Reason::NO_ERROR);
         self.part = Part::End;
-        match enough && self.left.is_none_or(|left| left == 0) {
+        let whole = self.left.map_or(self.upload.is_some(), |left| left == 0);
+        match enough && whole {
             true => None,
             false => Some(Err(error)),
         }

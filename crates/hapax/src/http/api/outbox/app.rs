@@ -113,8 +113,13 @@ fn fill(fields: &mut Fields, app: &mut App) {
 pub(super) fn made(mut fields: Fields, called: Option<&str>, at: Time) -> Result<App, Refused> {
     let mut app = blank(AppId(ids::fresh(at)), at);
     fill(&mut fields, &mut app);
-    if let (None, Some(called)) = (&app.uid, called) {
-        app.uid = Some(called.into());
+    match (&app.uid, called) {
+        (None, Some(called)) => app.uid = Some(called.into()),
+        // It would not be found by the name that it was asked for by.
+        (Some(uid), Some(called)) if **uid != *called => {
+            fields.refuse("uid", "it is not the one in the path");
+        }
+        (Some(_), _) | (None, None) => {}
     }
     fields.finish()?;
     Ok(app)
@@ -258,6 +263,8 @@ pub async fn replace(
         let mut app = App {
             uid: was.uid.clone(),
             created_at: was.created_at,
+            // What the SDKs do not know they cannot send, and do not mean to clear.
+            extra: was.extra.clone(),
             ..blank(was.id, posted.at)
         };
         changed(posted.fields(), &mut app, was.revision)

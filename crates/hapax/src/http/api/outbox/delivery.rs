@@ -335,6 +335,9 @@ fn said(sent: Sent) -> Outcome {
         }
         Sent::Commanded(Commanded::NoEvent) | Sent::NoEvent => Err(answer::NOT_FOUND.into()),
         Sent::NoBytes => Err(not_again("its payload is not kept any more")),
+        Sent::UnderWay => Err(not_again(
+            "an attempt is under way; ask again when it has ended",
+        )),
         Sent::Commanded(Commanded::Refused { why, .. }) => Err(not_again(match why {
             WhyNot::PayloadReaped => "its payload is not kept any more",
             WhyNot::NeedsDecision => "a person has to decide something about it first",

@@ -163,6 +163,8 @@ pub async fn replace(
             .disabled_from
             .filter(|_| was.standing == Standing::Enabled),
         created_at: was.created_at,
+        // What the SDKs do not know they cannot send, and do not mean to clear.
+        extra: was.extra.clone(),
         ..endpoint_body::blank(was.id, was.app, posted.at)
     })
     .await

@@ -3,10 +3,11 @@
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
 use bytes::Bytes;
-use hapax_store::nouns::About;
+use hapax_store::nouns::{About, Standing};
 use serde_json::Value;
 
 use super::change;
+use super::delivery;
 use super::halt::Halt;
 use super::message;
 use super::message_body::{self, Content, MessageBody};
@@ -31,6 +32,9 @@ pub async fn send(
     LargePosted(posted): LargePosted,
 ) -> impl IntoResponse {
     let endpoint = change::find_endpoint(&api, &app, &name).await?;
+    if endpoint.standing != Standing::Enabled {
+        return Err(delivery::disabled());
+    }
     let mut fields = posted.fields();
     let event_type = words::event_type(&mut fields, "eventType");
     let index = fields

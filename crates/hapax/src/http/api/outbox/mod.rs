@@ -92,16 +92,16 @@ pub(super) fn of_app() -> OpenApiRouter<Api> {
         .routes(routes!(task::bulk_replay))
         .routes(routes!(example::send))
         .routes(routes!(poller::poll))
-        .routes(routes!(poller::consumer_poll))
         .routes(routes!(poller::consumer_seek));
     document::guard(router.get_openapi_mut(), auth::least, Scope::OneApp);
     router
 }
 
-/// What shows or changes keys: looking is not enough.
+/// What shows keys, and what moves a consumer's place although it is a GET: looking is not enough.
 pub(super) fn secrets() -> OpenApiRouter<Api> {
     let mut router = OpenApiRouter::new()
         .routes(routes!(endpoint_secret::show))
+        .routes(routes!(poller::consumer_poll))
         .route_layer(middleware::from_fn(auth::operators_only));
     document::guard(router.get_openapi_mut(), |_| Role::Operator, Scope::OneApp);
     router

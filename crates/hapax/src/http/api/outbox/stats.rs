@@ -71,6 +71,12 @@ struct HistoryBody {
     hours: Vec<HourBody>,
 }
 
+/// The hour that a time is in counts as a whole: what happened before it is told with it, and what happened after it is not left out.
+pub(super) fn beginning_of_hour(time: Time) -> Time {
+    let hour = Span::from_hours(1).micros();
+    Time::from_micros(time.micros().div_euclid(hour) * hour)
+}
+
 /// From when to when. Figures are by the hour.
 fn span(query: Option<&str>) -> Result<(Time, Time), Halt> {
     let (mut since, mut until) = (None, None);
@@ -85,6 +91,7 @@ fn span(query: Option<&str>) -> Result<(Time, Time), Halt> {
         *place = Some(found.map_err(|told| told.unwrap_or_else(unknown))?);
     }
     let until = until.unwrap_or_else(clock::now);
+    let since = since.map(beginning_of_hour);
     Ok((since.unwrap_or(until - BACK), until))
 }
 

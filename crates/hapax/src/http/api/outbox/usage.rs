@@ -8,6 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::halt::{Halt, Outcome};
+use super::stats::beginning_of_hour;
 use super::task::{self, RUNNING_MAX, TaskBody};
 use crate::http::answer;
 use crate::http::api::Api;
@@ -36,7 +37,7 @@ struct UsageBody {
     responses((status = ACCEPTED, description = "it has begun; the job says what it counts", body = UsageBody)))]
 pub async fn apps(State(api): State<Api>, posted: Posted) -> impl IntoResponse {
     let mut fields = posted.fields();
-    let since = required_time(&mut fields, "since");
+    let since = required_time(&mut fields, "since").map(beginning_of_hour);
     let until = required_time(&mut fields, "until");
     let asked = fields.texts("appIds");
     let (known, unknown) = known(&api, &asked).await?;
