@@ -432,4 +432,42 @@ mod tests {
         assert!(!ask(Method::GET, Version::HTTP_2, "websocket"));
         assert!(!ask(Method::GET, Version::HTTP_11, "H2C"));
     }
+
+    /// A caller cannot swallow what is said of it.
+    #[test]
+    fn a_quote_that_does_not_end_is_not_appended_to() {
+        let table = [
+            ("for=1", true),
+            (r#"for="1""#, true),
+            (r#"for="a\"b""#, true),
+            (r#"for=1;x=""#, false),
+            (r#"for="a\""#, false),
+            (r#"for="a\\""#, true),
+        ];
+        for (value, closed) in table {
+            assert_eq!(
+                is_closed(&headers(&[("forwarded", value)])),
+                closed,
+                "{value}"
+            );
+        }
+        assert!(!is_closed(&headers(&[
+            ("forwarded", "\""),
+            ("forwarded", "a")
+        ])));
+    }
+
+    #[test]
+    fn http2_in_disguise_is_found_anywhere_in_the_list() {
+        let asked = |protocol: &'static str| {
+            let request = Request::get("/").header(CONNECTION, "upgrade");
+            let request = request.header(UPGRADE, protocol).body(());
+            upgrade(&request.expect("a request")).is_some()
+        };
+        assert!(asked("websocket"));
+        assert!(asked("websocket, other"));
+        for protocol in ["h2c", "foo, h2c", "foo,H2C", "h2"] {
+            assert!(!asked(protocol), "{protocol}");
+        }
+    }
 }

@@ -326,3 +326,15 @@ fn a_body_that_stands_still_is_given_up_and_nothing_is_done() {
     assert!(world.seen().is_empty());
     answered(&scene.ask(&whole), 1, false);
 }
+
+/// H2: nobody knows which of two the upstream goes by, so both count.
+#[test]
+fn a_second_content_type_makes_it_another_request() {
+    let world = counting();
+    let scene = Scene::new(SQLITE, &world.url(""), "");
+    answered(&scene.charge("k1"), 1, false);
+    let more = "x-user: ada\r\nidempotency-key: k1\r\ncontent-type: text/plain\r\n";
+    let other = request("POST", "/charges", more, "{\"amount\":1}");
+    refused(&scene.ask(&other), 409, "key-reused");
+    assert_eq!(world.seen().len(), 1);
+}

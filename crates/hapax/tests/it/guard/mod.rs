@@ -29,6 +29,7 @@ mod http2;
 mod layer;
 mod operators;
 mod passing;
+mod places;
 #[cfg(target_os = "linux")]
 mod points;
 mod running;

@@ -286,3 +286,30 @@ fn an_answer_that_breaks_off_leaves_an_unknown_outcome() {
     let why = keys[0]["error"].as_str().expect("a reason");
     assert!(why.contains("broke off"), "{keys:?}");
 }
+
+/// The work may have been done: what the guard says itself in place of the answer is not the answer, whatever answers are called.
+#[test]
+fn an_upstream_that_changes_the_protocol_by_itself_leaves_an_unknown_outcome() {
+    for more in ["not_executed = [401, 502]", "preset = \"stripe\""] {
+        let address = upstream(|mut stream| {
+            read_until(&mut stream, "{\"amount\":1}");
+            let head = b"HTTP/1.1 101 go\r\nconnection: upgrade\r\nupgrade: other\r\n\r\n";
+            stream.write_all(head).expect("sent");
+        });
+        let scene = Scene::new(SQLITE, &format!("http://{address}"), more);
+        refused(&scene.charge("k1"), 502, "upstream-lost");
+        let again = scene.charge("k1");
+        refused(&again, 409, "outcome-unknown");
+        assert_eq!(again.header("idempotent-replayed"), None, "{again:?}");
+    }
+}
+
+#[test]
+fn a_body_that_is_coded_for_its_way_is_not_passed_on() {
+    let world = counting();
+    let scene = Scene::new(SQLITE, &world.url(""), "");
+    let request = "POST /charges HTTP/1.1\r\nhost: api.test\r\nx-user: ada\r\nidempotency-key: k1\r\n\
+                   transfer-encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n";
+    refused(&scene.ask(request.as_bytes()), 501, "transfer-coding");
+    assert!(world.seen().is_empty());
+}

@@ -10,7 +10,7 @@ use crate::support::clock::{TOO_LONG, until};
 use crate::support::world::{Act, World};
 
 /// A world whose answers can be changed.
-fn moody(status: &Arc<AtomicU16>) -> World {
+pub(super) fn moody(status: &Arc<AtomicU16>) -> World {
     let status = status.clone();
     World::new(move |_| Act::Answer(status.load(Ordering::SeqCst)))
 }
@@ -79,6 +79,11 @@ fn an_attempt_is_found_by_message_and_by_endpoint() {
         );
         let stats = scene.told(200, "GET", "/app/acme/endpoint/one/stats", &Value::Null);
         assert_eq!((&stats["success"], &stats["fail"]), (&json!(1), &json!(0)));
+        // Figures are by the hour, and the hour that a time is in counts.
+        let since = tried["timestamp"].as_str().expect("a time");
+        let path = format!("/app/acme/endpoint/one/stats?since={since}");
+        let stats = scene.told(200, "GET", &path, &Value::Null);
+        assert_eq!(stats["success"], 1, "{stats}");
     });
 }
 

@@ -63,3 +63,16 @@ fn an_example_is_not_what_another_endpoint_missed() {
         );
     });
 }
+
+#[test]
+fn no_example_is_promised_to_an_endpoint_that_is_disabled() {
+    on_each_store(|scene| {
+        let world = World::well();
+        scene.app("acme");
+        scene.endpoint("acme", "one", &world, json!({"disabled": true}));
+        let example = json!({"eventType": "invoice.paid", "payload": {"n": 1}});
+        let path = "/app/acme/endpoint/one/send-example";
+        let refused = scene.told(409, "POST", path, &example);
+        assert_eq!(refused["code"], "H0332", "{refused}");
+    });
+}

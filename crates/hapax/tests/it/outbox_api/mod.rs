@@ -37,6 +37,7 @@ mod messages;
 mod names;
 mod not_offered;
 mod operators;
+mod ordered;
 mod polling;
 mod scene;
 mod scopes;

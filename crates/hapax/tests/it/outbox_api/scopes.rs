@@ -33,6 +33,11 @@ fn a_token_of_the_portal_sees_its_own_application_until_it_ends() {
             403
         );
         assert_eq!(ask(&looks, "DELETE", "/app/acme/endpoint/one", &none), 403);
+        // It is a GET, and moves the consumer's place.
+        let place = "/app/acme/poller/one/consumer/main";
+        assert_eq!(ask(&looks, "GET", place, &none), 403);
+        assert_eq!(ask(&token, "GET", place, &none), 200);
+        assert_eq!(ask(&looks, "GET", "/app/acme/poller/one", &none), 200);
         for path in [
             "/app/rival/endpoint",
             "/app/nobody/endpoint",

@@ -165,3 +165,29 @@ fn names_of_endpoints_are_kept_free() {
         assert_eq!(scene.post("/effect/claim", &claim("epoch")).status, 200);
     });
 }
+
+/// What an SDK does not know it cannot send, and does not mean to clear.
+#[test]
+fn a_replacement_by_an_sdk_keeps_what_only_hapax_has() {
+    on_each_store(|scene| {
+        let world = World::well();
+        let app = json!({"name": "acme", "uid": "acme", "envelope": true, "retrySchedule": [0]});
+        scene.told(201, "POST", "/app", &app);
+        let told = scene.told(200, "PUT", "/app/acme", &json!({"name": "Acme"}));
+        assert_eq!(told["envelope"], true, "{told}");
+        assert_eq!(told["retrySchedule"], json!([0]), "{told}");
+        for scheme in ["stripe", "ed25519"] {
+            let own = json!({"signatureScheme": scheme, "concurrency": 1, "timeoutSeconds": 20});
+            scene.endpoint("acme", scheme, &world, own);
+            let path = format!("/app/acme/endpoint/{scheme}");
+            let known = json!({"url": world.url("/other"), "description": "moved"});
+            let told = scene.told(200, "PUT", &path, &known);
+            assert_eq!(told["signatureScheme"], scheme, "{told}");
+            assert_eq!(told["concurrency"], 1, "{told}");
+            assert_eq!(told["timeoutSeconds"], 20, "{told}");
+            assert_eq!(told["description"], "moved", "{told}");
+        }
+        let other = json!({"name": "x", "uid": "other"});
+        assert_eq!(scene.ask("PUT", "/app/new", &other).status, 422);
+    });
+}

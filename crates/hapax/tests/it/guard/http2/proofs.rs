@@ -81,6 +81,7 @@ fn a_connection_that_breaks_after_the_work_leaves_it_unknown() {
 fn an_answer_that_breaks_off_leaves_it_unknown() {
     for end in [
         Do::Close,
+        Do::Reset(NO_ERROR),
         Do::Reset(CANCEL),
         Do::Reset(INTERNAL_ERROR),
         Do::GoAway(Last::Before, NO_ERROR),
