@@ -3,6 +3,7 @@
 //! All this belongs to the caller: when it hangs up here, nothing has happened.
 
 use std::borrow::Cow;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use http::{Request, Response};
 use tokio::time::timeout;
 
 use crate::attempt::{Attempt, Call, attempt, replayed};
-use crate::body::{AnswerBody, ByteBody, Held, HoldProblem, Limits, hold};
+use crate::body::{AnswerBody, ByteBody, Held, HoldProblem, Limits, drain, hold};
 use crate::clock;
 use crate::guard::Guard;
 use crate::layer::{Inner, Shared};
@@ -133,16 +134,26 @@ where
     B: ByteBody,
 {
     let (head, body) = request.into_parts();
-    let principal = guard.principal.principal(&head).await;
-    let principal = principal.map_err(|refusal| (Verdict::Refused, refusal))?;
+    let mut body = pin!(body);
+    let principal = match guard.principal.principal(&head).await {
+        Ok(principal) => principal,
+        Err(refusal) => {
+            drain(body, &head.headers).await;
+            return Err((Verdict::Refused, refusal));
+        }
+    };
     let limits = Limits {
         memory_bytes_max: guard.request_memory_bytes_max,
         bytes_max: guard.request_bytes_max,
         folder: &guard.spool_folder,
     };
-    let mut body = hold(body, limits)
-        .await
-        .map_err(|problem| turned(&problem, guard.request_bytes_max))?;
+    let mut body = match hold(body.as_mut(), limits).await {
+        Ok(held) => held,
+        Err(problem) => {
+            drain(body, &head.headers).await;
+            return Err(turned(&problem, guard.request_bytes_max));
+        }
+    };
     let claim = claim(guard, key, principal, &head, &mut body)
         .await
         .map_err(|error| turned(&HoldProblem::Spool(error), guard.request_bytes_max))?;

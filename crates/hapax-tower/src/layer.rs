@@ -1,6 +1,6 @@
 //! The layer and its service: what is guarded goes one way, everything else passes.
 
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
@@ -14,7 +14,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::admit::{Admission, admit};
-use crate::body::{AnswerBody, BoxError, GuardBody};
+use crate::body::{AnswerBody, BoxError, ByteBody, GuardBody, drain};
 use crate::guard::{Guard, GuardProblem};
 use crate::headers::IDEMPOTENCY_KEY;
 use crate::observe::Verdict;
@@ -142,7 +142,7 @@ where
                 Answering::guarded(admit(admission, request))
             }
             Ok(None) => self.pass(request),
-            Err((verdict, problem)) => self.refuse(verdict, &problem),
+            Err((verdict, problem)) => self.refuse(verdict, problem, request),
         }
     }
 }
@@ -176,14 +176,18 @@ impl<S> Idempotent<S> {
         }
     }
 
-    fn refuse<F, R>(&self, verdict: Verdict, problem: &Problem) -> Answering<F, R> {
+    fn refuse<F, R, B: ByteBody>(
+        &self,
+        verdict: Verdict,
+        problem: Problem,
+        request: Request<B>,
+    ) -> Answering<F, R> {
         self.shared.tell(verdict);
-        let response = problem.response(AnswerBody::whole);
-        Answering {
-            way: Way::Refused {
-                response: Some(response),
-            },
-        }
+        Answering::guarded(async move {
+            let (head, body) = request.into_parts();
+            drain(pin!(body), &head.headers).await;
+            problem.response(AnswerBody::whole)
+        })
     }
 }
 
@@ -202,7 +206,6 @@ pin_project! {
     enum Way<F, R> {
         Passing { #[pin] future: F },
         Guarded { future: Guarded<R> },
-        Refused { response: Option<Response<AnswerBody<R>>> },
     }
 }
 
@@ -229,9 +232,6 @@ where
                 Poll::Ready(answer.map(|answer| answer.map(AnswerBody::passed)))
             }
             WayProjected::Guarded { future } => future.as_mut().poll(context).map(Ok),
-            WayProjected::Refused { response } => Poll::Ready(Ok(response
-                .take()
-                .expect("a future is not polled after it has answered"))),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, SeekFrom};
 use std::path::Path;
-use std::pin::pin;
+use std::pin::Pin;
 
 use bytes::{Bytes, BytesMut};
 use hapax_ledger::fingerprint::{Fingerprint, RequestHead};
@@ -44,11 +44,10 @@ pub(crate) enum HoldProblem {
 }
 
 /// Reads a whole body.
-pub(crate) async fn hold<B>(body: B, limits: Limits<'_>) -> Result<Held, HoldProblem>
+pub(crate) async fn hold<B>(mut body: Pin<&mut B>, limits: Limits<'_>) -> Result<Held, HoldProblem>
 where
     B: ByteBody,
 {
-    let mut body = pin!(body);
     // What says its length beforehand is refused before a byte of it is read.
     if body.size_hint().lower() > limits.bytes_max {
         return Err(HoldProblem::TooLarge);

@@ -2,11 +2,13 @@
 
 mod answer;
 mod collect;
+mod drain;
 mod hold;
 mod request;
 
 pub use answer::AnswerBody;
 pub(crate) use collect::{Collected, collect};
+pub(crate) use drain::drain;
 pub(crate) use hold::{Held, HoldProblem, Limits, hold};
 pub use request::GuardBody;
 

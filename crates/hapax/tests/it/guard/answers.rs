@@ -338,3 +338,32 @@ fn a_second_content_type_makes_it_another_request() {
     refused(&scene.ask(&other), 409, "key-reused");
     assert_eq!(world.seen().len(), 1);
 }
+
+/// A client that writes everything before it listens hears why it was refused.
+#[test]
+fn a_refusal_is_heard_by_a_client_that_is_still_writing() {
+    let world = counting();
+    let scene = Scene::new(SQLITE, &world.url(""), "");
+    let body = "x".repeat(12 * 1024 * 1024);
+    let table = [
+        (
+            "x-user: ada\r\nidempotency-key: k1\r\n",
+            413,
+            "request-too-large",
+        ),
+        ("idempotency-key: k1\r\n", 401, "caller-unknown"),
+        (
+            "x-user: ada\r\nidempotency-key: a\r\nidempotency-key: b\r\n",
+            400,
+            "key-malformed",
+        ),
+    ];
+    for (more, status, name) in table {
+        refused(
+            &scene.ask(&request("POST", "/charges", more, &body)),
+            status,
+            name,
+        );
+    }
+    assert!(world.seen().is_empty());
+}

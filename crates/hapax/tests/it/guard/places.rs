@@ -10,8 +10,8 @@ use crate::support::world::{Act, World};
 /// the server that way.
 #[test]
 fn runs_without_callers_keep_their_places_until_they_end() {
-    let world = World::new(|seen| match seen.before {
-        0 | 1 => Act::HeldThenWith(201, "", "{\"execution\":1}".to_owned()),
+    let world = World::new(|seen| match seen.key() {
+        "k1" | "k2" => Act::HeldThenWith(201, "", "{\"execution\":1}".to_owned()),
         _ => Act::AnswerWith(201, "", "{\"execution\":1}".to_owned()),
     });
     let upstream = world.url("");
