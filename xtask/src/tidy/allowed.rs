@@ -199,6 +199,10 @@ pub(super) const ALLOWED: &[Allowed] = &[
         "SQLite's `backup` makes the copies that its `open` notices",
     ),
     only_here(
+        "crates/hapax-store/src/postgres/begin.rs",
+        "SQLite's settings are its connection's",
+    ),
+    only_here(
         "crates/hapax-store/src/postgres/road.rs",
         "SQLite's groups have no way to go",
     ),

@@ -5,10 +5,10 @@
 //! preparing never comes between the statements of a transaction, and its failure is nobody's failure: there was nothing yet to be
 //! written, and another session takes over.
 //!
-//! Inside our transactions they are still planned for every use (see `BEGIN` in [`super::pool`]). Only what is a transaction of its
+//! Inside our transactions they are still planned for every use (see `BEGIN` in [`super::begin`]). Only what is a transaction of its
 //! own may settle on one plan: in a pool that keeps statements that is the statement that accepts new keys, which reads no
 //! stored row, so that its plan cannot go out of date. In the pool of guarded keys the whole session is told once how to plan (see
-//! `SESSION_PLANNED` in [`super::pool`]), and its statements look rows up by whole keys.
+//! `SESSION_PLANNED` in [`super::begin`]), and its statements look rows up by whole keys.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

@@ -2,7 +2,7 @@
 //!
 //! - `open`: where the server is, and how to reach it
 //! - `migrate`: the shape of the database
-//! - `pool`: connections, each a `session`, and what their failures mean, with `tls`, `notice` and `fault`; `kept` statements where
+//! - `pool`: connections, each a `session`, what they `begin` with, and what their failures mean, with `tls`, `notice` and `fault`; `kept` statements where
 //!   the way is `direct`
 //! - `batch`: the batcher; many callers share one commit. `road`: one connection for groups that follow each other
 //! - `writer`: arrivals in groups: `accept` for new keys, one statement for all of them; `swift` for new keys that call for effects,
@@ -37,6 +37,7 @@ mod app;
 mod attempt;
 mod audit;
 mod batch;
+mod begin;
 mod call;
 mod called;
 mod carry;

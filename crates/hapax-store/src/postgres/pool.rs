@@ -16,6 +16,7 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Config, Error, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use super::begin::{BEGIN, BEGIN_PICTURE, BEGIN_PLANNED, PLAN_ANEW, SESSION_PLANNED};
 use super::fault::{nothing_written, of_commit, unavailable, unknown};
 use super::kept::{self, Statements};
 use super::pipeline::in_order;
@@ -24,7 +25,7 @@ use crate::error::StoreError;
 
 /// How long a caller waits for a connection that others are using.
 const TAKE_WAIT: Duration = Duration::from_secs(5);
-/// How long a statement may take that does not commit. Longer than the server's own limits in [`BEGIN`], so that it
+/// How long a statement may take that does not commit. Longer than the server's own limits in [`super::begin`], so that it
 /// is the server who gives up first and lets its locks go.
 const STATEMENT_WAIT: Duration = Duration::from_secs(15);
 /// A commit whose answer did not come in time keeps its place in the pool for so long, unless its answer does come. The server
@@ -32,59 +33,6 @@ const STATEMENT_WAIT: Duration = Duration::from_secs(15);
 const STUCK_WAIT: Duration = Duration::from_secs(600);
 /// Unacknowledged bytes for so long mean that the server's machine is gone.
 const TCP_WAIT: Duration = Duration::from_secs(15);
-
-/// Every transaction says what it needs, since a pooler may hand it any session. The limits let locks go when a node stops in
-/// the middle, for whatever reason. All that our transactions do is look up a few rows by their keys: read as a whole, a table
-/// is at best as fast while it is small, and slow when the planner's idea of its size is an old one.
-macro_rules! settings {
-    ($set:literal, $plans:literal) => {
-        concat!(
-            $set,
-            " lock_timeout = '5s'; ",
-            $set,
-            " statement_timeout = '10s'; ",
-            $set,
-            " idle_in_transaction_session_timeout = '10s'; ",
-            $set,
-            " enable_seqscan = off; ",
-            $set,
-            " enable_bitmapscan = off; ",
-            $set,
-            " enable_hashjoin = off; ",
-            $set,
-            " enable_mergejoin = off; ",
-            $set,
-            " max_parallel_workers_per_gather = 0; ",
-            $set,
-            " jit = off; ",
-            $set,
-            " plan_cache_mode = ",
-            $plans
-        )
-    };
-}
-macro_rules! begin {
-    ($plans:literal) => {
-        concat!(
-            "BEGIN ISOLATION LEVEL READ COMMITTED; ",
-            settings!("SET LOCAL", $plans)
-        )
-    };
-}
-/// A kept statement is planned for every use: a plan from when a table was empty might walk all of it once it is full.
-const BEGIN: &str = begin!("force_custom_plan");
-/// A kept statement is planned once. For those that only insert, and those that look up rows by whole keys from a list of which the
-/// planner knows nothing: there is but one way to do that.
-const BEGIN_PLANNED: &str = begin!("force_generic_plan");
-/// The same for a whole session that is ours alone, so that a statement can be its own transaction. Should somebody be in between all the
-/// same, it is only slower until that shows.
-const SESSION_PLANNED: &str = settings!("SET", "force_generic_plan");
-/// From here on statements of an open transaction are planned for every use.
-const PLAN_ANEW: &str = "SET LOCAL plan_cache_mode = force_custom_plan";
-/// The same for reading: what was committed when its first statement began, and nothing that came later.
-const BEGIN_PICTURE: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
-    SET LOCAL statement_timeout = '10s';
-    SET LOCAL idle_in_transaction_session_timeout = '10s'";
 
 /// A statement with its values.
 pub(super) type Statement<'a> = (&'static str, Vec<Param<'a>>);

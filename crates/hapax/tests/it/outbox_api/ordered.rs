@@ -55,7 +55,12 @@ fn what_was_canceled_is_sent_again_and_its_key_goes_on() {
         let status = Arc::new(AtomicU16::new(500));
         let world = moody(&status);
         scene.app("acme");
-        scene.endpoint("acme", "one", &world, json!({"retrySchedule": [0, 2, 2, 2, 2, 2]}));
+        scene.endpoint(
+            "acme",
+            "one",
+            &world,
+            json!({"retrySchedule": [0, 2, 2, 2, 2, 2]}),
+        );
         let first = scene.publish("acme", &of_key(0));
         world.wait_for("an attempt", |seen| seen.len() == 1);
         scene.told(200, "PATCH", ENDPOINT, &json!({"disabled": true}));
