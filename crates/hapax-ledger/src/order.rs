@@ -86,6 +86,8 @@ pub struct PlannedOrder {
 pub struct EntityKnown<'a> {
     /// The same effect's earlier ones for this entity, in the order of acceptance.
     pub predecessors: &'a [(EffectId, EffectState)],
+    /// A later one that somebody holds, and that was started before: this one has come back since.
+    pub under_way: Option<EffectId>,
     /// A later accepted one that was already started.
     pub later_started: Option<EffectId>,
     /// The highest version that was started.
@@ -101,7 +103,7 @@ pub struct EntityKnown<'a> {
 pub enum OrderVerdict {
     /// Yes.
     Go,
-    /// Not before this one is done, dead or skipped.
+    /// Not before this one is done, dead or skipped; a later one may also go back to waiting.
     Wait {
         /// The nearest one in the way.
         behind: EffectId,
@@ -151,7 +153,11 @@ pub fn decide(order: &PlannedOrder, known: &EntityKnown<'_>) -> OrderVerdict {
         .find(|(_, state)| !is_out_of_the_way(*state));
     match in_the_way {
         Some((behind, _)) if order.serial => OrderVerdict::Wait { behind: *behind },
-        _ => OrderVerdict::Go,
+        // Not even a person lets two go at once.
+        _ => match known.under_way.filter(|_| order.serial) {
+            Some(behind) => OrderVerdict::Wait { behind },
+            None => OrderVerdict::Go,
+        },
     }
 }
 
@@ -204,7 +210,7 @@ pub enum ChainPlace {
     Free,
     /// The earliest that has not ended.
     First,
-    /// Behind another.
+    /// Behind another; or a person let it go while a later one was under way, and they do not go at once.
     Behind,
 }
 

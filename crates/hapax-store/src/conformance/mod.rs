@@ -184,6 +184,7 @@ macro_rules! conformance_tests {
             a_free_order_waits_for_nobody,
             going_back_behind_a_later_one_needs_a_person,
             a_revived_one_goes_back_to_its_place,
+            one_let_go_waits_for_a_later_one_under_way,
             a_review_condition_asks_before_the_start,
             a_worker_can_ask_for_a_person,
             a_reaped_entity_begins_anew,

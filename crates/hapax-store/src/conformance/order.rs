@@ -7,12 +7,13 @@ use hapax_ledger::retry::Next;
 use hapax_ledger::time::Span;
 use hapax_ledger::transition::{Rejected, Resolution, Resolver};
 
+use super::operator::carried;
 use super::sample::{Dial, KEEP, Subject, accept_one, arrival, at, detail, reap_all, review};
 use super::worker::{
     BROKEN, GIVEN_UP, LEASE, SETTLED, START, accept_effects, advance, calling_for, claim, claim_as,
     claim_one, done, effect_detail, ended, names, planned, rescued, resolve, serial, start_one,
 };
-use crate::nouns::{Effect, Move, Moved, NewEffect, NewEvent, OnFailed, Receipt, Review};
+use crate::nouns::{Decision, Effect, Move, Moved, NewEffect, NewEvent, OnFailed, Receipt, Review};
 
 /// One more effect `e` for an entity, in a lane of its key's name.
 fn ordered(key: &str, order: PlannedOrder) -> NewEffect {
@@ -278,6 +279,56 @@ pub async fn going_back_behind_a_later_one_needs_a_person(store: Subject, dial: 
     assert_eq!(done(&store, &later, retry).await, [""; 0]);
     assert_eq!(gate(&store, &second).await, Gate::Waiting);
     assert_eq!(claim(&store).await, []);
+}
+
+/// F1: whom a person lets go after all does not go beside a later one that is under way.
+pub async fn one_let_go_waits_for_a_later_one_under_way(store: Subject, dial: Dial) {
+    let mut receipts = Vec::new();
+    for key in ["1", "2", "3"] {
+        receipts.push(accept(&store, key, serial("in_1")).await);
+    }
+    for _ in 0..2 {
+        let effect = start_one(&store).await;
+        done(&store, &effect, GIVEN_UP).await;
+    }
+    let third = start_one(&store).await;
+    // Not only the latest of them may be in the way: whichever goes.
+    for again in [1, 0] {
+        let force = || vec!["e".to_owned()];
+        carried(
+            &store,
+            receipts[again].event,
+            Decision::Replay { force: force() },
+        )
+        .await;
+        assert_eq!(gate(&store, &receipts[again]).await, Gate::Waiting);
+        assert_eq!(claim(&store).await, []);
+    }
+    let pause = ended(BROKEN, Next::At(Span::from_secs(9)));
+    assert_eq!(done(&store, &third, pause).await, ["1"]);
+    assert_eq!(gate(&store, &receipts[2]).await, Gate::Waiting);
+    let first = start_one(&store).await;
+    assert_eq!(first.key, "1");
+    assert_eq!(done(&store, &first, SETTLED).await, ["2"]);
+    let second = start_one(&store).await;
+    carried(
+        &store,
+        receipts[0].event,
+        Decision::Replay {
+            force: vec!["e".to_owned()],
+        },
+    )
+    .await;
+    assert_eq!(claim(&store).await, [], "the second is under way");
+    dial.set(at(30));
+    assert_eq!(names(rescued(&store).await.opened), ["1"]);
+    assert_eq!(
+        advance(&store, &second, START).await,
+        Moved::Refused(Rejected::StaleFence)
+    );
+    for key in ["1", "2", "3"] {
+        assert_eq!(finish_one(&store).await.key, key);
+    }
 }
 
 /// F1: a revived one goes back to its place, and what was claimable behind it waits again.

@@ -23,6 +23,8 @@ pub(super) struct Chain {
     highest_version: Option<String>,
     /// Of all that were started, the one that was accepted last.
     latest_started: Option<(u64, EffectId)>,
+    /// Whichever was started last: of all that are held, it alone can be under way.
+    running: Option<EffectId>,
     ended_by: Option<String>,
 }
 
@@ -90,6 +92,7 @@ impl Effects {
             }
         }
         chain.latest_started = chain.latest_started.max(Some((row.position(), id)));
+        chain.running = Some(id);
     }
 
     /// May it start, as far as its order is concerned?
@@ -106,6 +109,7 @@ impl Effects {
             .collect();
         let known = EntityKnown {
             predecessors: &predecessors,
+            under_way: self.under_way(row),
             later_started: chain
                 .and_then(|chain| chain.latest_started)
                 .filter(|(position, _)| *position > row.position())
@@ -125,15 +129,26 @@ impl Effects {
         })
     }
 
+    /// The later one of its chain that somebody holds.
+    fn under_way(&self, row: &Row) -> Option<EffectId> {
+        let chain = self.chains.get(&row.chain()?)?;
+        let other = self.rows.get(&chain.running?)?;
+        let is_held = other.effect.record.state == EffectState::Claimed;
+        (is_held && other.position() > row.position()).then_some(other.effect.id)
+    }
+
     /// The gate of an effect that nobody holds. What it comes after and is gone had ended long ago.
     fn gate(&self, row: &Row) -> Gate {
         let after = row.after.iter().filter_map(|id| self.rows.get(id));
         let states = after.map(|other| other.effect.record.state);
         let place = match &row.effect.order {
-            Some(order) if order.serial => match self.earlier(row).any(Row::is_live) {
-                true => ChainPlace::Behind,
-                false => ChainPlace::First,
-            },
+            Some(order) if order.serial => {
+                let beside = row.effect.released && self.under_way(row).is_some();
+                match beside || self.earlier(row).any(Row::is_live) {
+                    true => ChainPlace::Behind,
+                    false => ChainPlace::First,
+                }
+            }
             Some(_) | None => ChainPlace::Free,
         };
         order::gate(row.effect.gate, states, place)

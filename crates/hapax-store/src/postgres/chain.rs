@@ -36,12 +36,23 @@ pub(super) struct Chain {
     pub(super) effects: i32,
     /// The highest turn that was started, and whose it was.
     pub(super) started: Option<(i64, EffectId)>,
+    /// The turn that was started last: of all that are held, it alone can be under way.
+    pub(super) running: Option<i64>,
     /// The highest version that was started.
     pub(super) version: Option<String>,
     /// The type that ended the entity.
     pub(super) ended_by: Option<String>,
     /// The earliest turn that is live; only known where effects are added.
     pub(super) head: Option<i64>,
+}
+
+/// Those of its chain that may be in an effect's way.
+#[derive(Default)]
+pub(super) struct Ahead {
+    /// The live ones that stand before it, in the order of acceptance.
+    pub(super) before: Vec<(EffectId, EffectState)>,
+    /// A later one that somebody holds.
+    pub(super) under_way: Option<EffectId>,
 }
 
 /// The chain of an effect's name and an entity.
@@ -59,7 +70,7 @@ macro_rules! chain_columns {
     ($after:expr) => {
         concat!(
             "SELECT c.chain, c.name, c.entity, c.next_turn, c.effects, c.started_turn, c.started_effect, c.version,
-                 c.ended_by ",
+                 c.ended_by, c.running_turn ",
             $after
         )
     };
@@ -78,6 +89,7 @@ pub(super) fn to_chain(row: &Row) -> (KeyHash, Chain) {
         started: started.map(|(turn, id)| (turn, EffectId::from_bytes(id.0))),
         version: text(7),
         ended_by: text(8),
+        running: row.get(9),
         head: None,
     };
     (KeyHash::from_bytes(row.get::<_, Uuid>(0).0), chain)
@@ -139,27 +151,41 @@ pub(super) async fn lock_expired(
     Ok(rows.iter().map(to_chain).collect())
 }
 
-/// Of each of these effects, the live ones that stand before it in its chain: the nearest `nearest`, in the order of acceptance.
+/// A later one of the chain of `q` that somebody holds: whichever was started last.
+macro_rules! under_way {
+    () => {
+        "SELECT r.effect, r.state, r.turn, true FROM hapax.chain c
+             JOIN hapax.queue r ON r.chain = c.chain AND r.turn = c.running_turn AND r.state IN (0, 1, 3)
+             WHERE c.shard = q.chain_shard AND c.chain = q.chain AND r.turn > q.turn AND r.state = 1"
+    };
+}
+pub(super) use under_way;
+
+/// Of each of these effects, those that may be in its way; of those before it the nearest `nearest`.
 pub(super) async fn ahead(
     taken: &Taken,
     ids: &BTreeSet<EffectId>,
     nearest: usize,
-) -> Result<BTreeMap<EffectId, Vec<(EffectId, EffectState)>>, StoreError> {
+) -> Result<BTreeMap<EffectId, Ahead>, StoreError> {
     let (shards, ids) = ordered_columns(ids);
     if ids.is_empty() {
         return Ok(BTreeMap::new());
     }
     let rows = taken
         .query(
-            "SELECT k.effect, p.effect, p.state
-             FROM (SELECT unnest($1::int2[]), unnest($2::uuid[])) AS k (shard, effect)
-             JOIN hapax.queue q ON q.shard = k.shard AND q.effect = k.effect
-             CROSS JOIN LATERAL (
-                 SELECT effect, state, turn FROM hapax.queue
-                 WHERE chain = q.chain AND turn < q.turn AND state IN (0, 1, 3)
-                 ORDER BY turn DESC LIMIT $3
-             ) p
-             ORDER BY p.turn",
+            concat!(
+                "SELECT k.effect, p.effect, p.state, p.later
+                 FROM (SELECT unnest($1::int2[]), unnest($2::uuid[])) AS k (shard, effect)
+                 JOIN hapax.queue q ON q.shard = k.shard AND q.effect = k.effect
+                 CROSS JOIN LATERAL (
+                     (SELECT effect, state, turn, false FROM hapax.queue
+                      WHERE chain = q.chain AND turn < q.turn AND state IN (0, 1, 3)
+                      ORDER BY turn DESC LIMIT $3)
+                     UNION ALL ",
+                under_way!(),
+                ") p (effect, state, turn, later)
+                 ORDER BY p.turn"
+            ),
             &[
                 (&shards, Type::INT2_ARRAY),
                 (&ids, Type::UUID_ARRAY),
@@ -170,14 +196,18 @@ pub(super) async fn ahead(
     Ok(to_ahead(&rows))
 }
 
-/// Effects, and of each the live ones before it with their states, in the order of acceptance.
-pub(super) fn to_ahead(rows: &[Row]) -> BTreeMap<EffectId, Vec<(EffectId, EffectState)>> {
-    let mut ahead: BTreeMap<EffectId, Vec<(EffectId, EffectState)>> = BTreeMap::new();
+/// Effects, and those that may be in the way of each, in the order of acceptance.
+pub(super) fn to_ahead(rows: &[Row]) -> BTreeMap<EffectId, Ahead> {
+    let mut ahead: BTreeMap<EffectId, Ahead> = BTreeMap::new();
     for row in rows {
         let id = |column| EffectId::from_bytes(row.get::<_, Uuid>(column).0);
         let state = EffectState::from_code(row.get::<_, i16>(2) as u8);
         let state = state.unwrap_or(EffectState::Uncertain);
-        ahead.entry(id(0)).or_default().push((id(1), state));
+        let its = ahead.entry(id(0)).or_default();
+        match row.get(3) {
+            true => its.under_way = Some(id(1)),
+            false => its.before.push((id(1), state)),
+        }
     }
     ahead
 }
@@ -210,7 +240,7 @@ pub(super) async fn take(
     // One behind the other without waiting: the second begins when the first holds all locks, and so sees the rows as they stay.
     let read = taken.query(
         "SELECT c.chain, c.name, c.entity, c.next_turn, c.effects, c.started_turn, c.started_effect, c.version,
-             c.ended_by, h.turn
+             c.ended_by, c.running_turn, h.turn
          FROM (SELECT unnest($1::int2[]), unnest($2::uuid[])) AS k (shard, chain)
          JOIN hapax.chain c ON c.shard = k.shard AND c.chain = k.chain
          LEFT JOIN LATERAL (
@@ -223,7 +253,7 @@ pub(super) async fn take(
     let mut found = BTreeMap::new();
     for row in &rows {
         let (hash, mut chain) = to_chain(row);
-        chain.head = row.get(9);
+        chain.head = row.get(10);
         let named = wanted.get(&(chain_shard(hash), hash));
         if named != Some(&(&*chain.name, &*chain.entity)) {
             return Err(StoreError::new(
@@ -245,6 +275,7 @@ pub(super) struct ChainColumns<'a> {
     effects: Vec<i32>,
     started_turn: Vec<Option<i64>>,
     started_effect: Vec<Option<Uuid>>,
+    running_turn: Vec<Option<i64>>,
     version: Vec<Option<Cow<'a, str>>>,
     ended_by: Vec<Option<Cow<'a, str>>>,
 }
@@ -261,6 +292,7 @@ impl<'a> ChainColumns<'a> {
             columns.started_turn.push(started.map(|(turn, _)| turn));
             let effect = started.map(|(_, id)| Uuid(id.bytes()));
             columns.started_effect.push(effect);
+            columns.running_turn.push(chain.running);
             columns.version.push(chain.version.as_deref().map(sendable));
             let ended_by = chain.ended_by.as_deref();
             columns.ended_by.push(ended_by.map(sendable));
@@ -279,12 +311,13 @@ impl<'a> ChainColumns<'a> {
             (&self.started_effect, Type::UUID_ARRAY),
             (&self.version, Type::TEXT_ARRAY),
             (&self.ended_by, Type::TEXT_ARRAY),
+            (&self.running_turn, Type::INT8_ARRAY),
         ];
         let sql = "UPDATE hapax.chain c SET next_turn = x.next_turn, effects = x.effects, started_turn = x.started_turn,
-                 started_effect = x.started_effect, version = x.version, ended_by = x.ended_by
+                 started_effect = x.started_effect, version = x.version, ended_by = x.ended_by, running_turn = x.running_turn
              FROM (SELECT unnest($1::int2[]), unnest($2::uuid[]), unnest($3::int8[]), unnest($4::int4[]), unnest($5::int8[]),
-                 unnest($6::uuid[]), unnest($7::text[]), unnest($8::text[]))
-                 AS x (shard, chain, next_turn, effects, started_turn, started_effect, version, ended_by)
+                 unnest($6::uuid[]), unnest($7::text[]), unnest($8::text[]), unnest($9::int8[]))
+                 AS x (shard, chain, next_turn, effects, started_turn, started_effect, version, ended_by, running_turn)
              WHERE c.shard = x.shard AND c.chain = x.chain";
         (!self.chain.is_empty()).then_some((sql, params))
     }

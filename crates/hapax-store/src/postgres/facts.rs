@@ -8,7 +8,7 @@ use hapax_ledger::verdict::Kept;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-use super::chain::{chain_columns, to_ahead, to_chain};
+use super::chain::{chain_columns, to_ahead, to_chain, under_way};
 use super::effect::{KEY_HASH, effect_columns, to_held};
 use super::held::Hand;
 use super::moment::{LeaseClock, MOMENT, to_moment};
@@ -71,15 +71,17 @@ const CHAINS: &str = chain_columns!(concat!(
     "JOIN hapax.chain c ON c.shard = q.chain_shard AND c.chain = q.chain"
 ));
 
-/// Of each effect that has an order, the nearest live one that stands before it.
+/// Of each effect that has an order, the nearest live one that stands before it, and a later one that is under way.
 const AHEAD: &str = concat!(
-    "SELECT q.effect, p.effect, p.state ",
+    "SELECT q.effect, p.effect, p.state, p.later ",
     called_for!(),
     "CROSS JOIN LATERAL (
-         SELECT effect, state FROM hapax.queue
-         WHERE chain = q.chain AND turn < q.turn AND state IN (0, 1, 3) ORDER BY turn DESC LIMIT 1
-     ) p
-     WHERE q.chain IS NOT NULL"
+         (SELECT effect, state, turn, false FROM hapax.queue
+          WHERE chain = q.chain AND turn < q.turn AND state IN (0, 1, 3) ORDER BY turn DESC LIMIT 1)
+         UNION ALL ",
+    under_way!(),
+    ") p (effect, state, turn, later)
+     WHERE q.chain IS NOT NULL ORDER BY p.turn"
 );
 
 /// The statements that read the facts of one event.

@@ -32,7 +32,7 @@ pub(super) struct Part {
     pub(super) gate: Gate,
     pub(super) chain: Option<KeyHash>,
     pub(super) lane: Arc<str>,
-    /// Is there a live one before it in its chain?
+    /// Is there a live one before it in its chain, or did a person let it go beside a later one that is under way?
     pub(super) behind: bool,
 }
 

@@ -18,7 +18,7 @@ use hapax_ledger::outcome::{Lost, Outcome};
 use hapax_ledger::time::Time;
 use hapax_ledger::transition::{Change, EffectStep, Rejected, step};
 
-use super::chain::{Chain, Seat};
+use super::chain::{Ahead, Chain, Seat};
 use super::moment::Moment;
 use crate::nouns::{Attempt, ClaimAsk, Claimed, Effect, Move, Moved, OwnClaim, Review, Said};
 use crate::own;
@@ -57,13 +57,13 @@ pub(super) struct Hand {
     pub(super) held: BTreeMap<EffectId, Held>,
     /// The chains of those that have an order, locked too.
     pub(super) chains: BTreeMap<KeyHash, Chain>,
-    /// Of effects that may be started, those of their chain that are live and stand before them, in the order of acceptance.
-    pub(super) ahead: BTreeMap<EffectId, Vec<(EffectId, EffectState)>>,
+    /// Of effects that may be started, those of their chain that may be in their way.
+    pub(super) ahead: BTreeMap<EffectId, Ahead>,
     written: BTreeSet<EffectId>,
     pub(super) written_chains: BTreeSet<KeyHash>,
     shown: BTreeSet<EffectId>,
     turned: BTreeSet<EffectId>,
-    /// Chains in which one has ended or come back.
+    /// Chains in which one has ended, come back, or been let go.
     pub(super) moved_on: BTreeSet<KeyHash>,
     /// Effects that a person let go ahead, whatever their order says.
     pub(super) released: BTreeSet<EffectId>,
@@ -290,11 +290,14 @@ impl Hand {
             if lets_go(before.state) != lets_go(next.state) {
                 self.turned.insert(id);
             }
-            if is_live(before.state) != is_live(next.state) {
+            // While it was held, an earlier one may have come back, and waits for it.
+            let let_go = before.state == EffectState::Claimed && next.state != EffectState::Claimed;
+            let ended_or_back = is_live(before.state) != is_live(next.state);
+            if let_go || ended_or_back {
                 self.moved_on
                     .extend(held.seat.as_ref().map(|seat| seat.chain));
-                self.came_back += usize::from(is_live(next.state));
             }
+            self.came_back += usize::from(ended_or_back && is_live(next.state));
             held.effect.record = next;
             self.written.insert(id);
         }

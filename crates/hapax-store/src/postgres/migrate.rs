@@ -20,6 +20,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0003-endpoints", include_str!("schema-0003.sql")),
     ("0004-keys", include_str!("schema-0004.sql")),
     ("0005-unknown", include_str!("schema-0005.sql")),
+    ("0006-running", include_str!("schema-0006.sql")),
 ];
 
 /// Whoever migrates holds this lock to the end of the transaction. The letters "hapax" as a number.

@@ -160,6 +160,10 @@ impl Around {
                      CASE WHEN s.order_rule & 1 = 1 AND q.state = 0 THEN EXISTS (
                          SELECT FROM hapax.queue p
                          WHERE p.chain = q.chain AND p.turn < q.turn AND p.state IN (0, 1, 3)
+                     ) OR q.released AND EXISTS (
+                         SELECT FROM hapax.chain h
+                         JOIN hapax.queue r ON r.chain = h.chain AND r.turn = h.running_turn AND r.state IN (0, 1, 3)
+                         WHERE h.shard = q.chain_shard AND h.chain = q.chain AND r.turn > q.turn AND r.state = 1
                      ) ELSE false END",
                 "CROSS JOIN LATERAL (
                      SELECT e.place, true, e.after, e.order_rule, e.id, e.queue_shard FROM hapax.effect e

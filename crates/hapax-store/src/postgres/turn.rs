@@ -87,13 +87,17 @@ impl Hand {
             let highest = chain.version.as_deref();
             highest.is_none_or(|highest| compare(version, highest) == Ordering::Greater)
         });
+        let runs_anew = chain.running != Some(seat.turn);
         if further {
             chain.started = Some((seat.turn, id));
+        }
+        if runs_anew {
+            chain.running = Some(seat.turn);
         }
         if let Some(version) = newer {
             chain.version = Some(version.to_owned());
         }
-        if further || newer.is_some() {
+        if further || runs_anew || newer.is_some() {
             self.written_chains.insert(seat.chain);
         }
     }
@@ -126,7 +130,8 @@ impl Hand {
         let started = chain.and_then(|chain| chain.started);
         let later = started.filter(|(turn, _)| *turn > seat.turn);
         let known = EntityKnown {
-            predecessors: &self.ahead_now(held),
+            predecessors: &self.before_now(held),
+            under_way: self.under_way_now(held),
             later_started: later.map(|(_, effect)| effect),
             highest_started: chain.and_then(|chain| chain.version.as_deref()),
             ended_by: seat.ended_by.as_deref(),
@@ -136,13 +141,23 @@ impl Hand {
     }
 
     /// Those before it, as they stand by now: earlier moves of the group may have ended some.
-    fn ahead_now(&self, held: &Held) -> Vec<(EffectId, EffectState)> {
-        let ahead = self.ahead.get(&held.effect.id).into_iter().flatten();
-        let now = ahead.map(|(id, read)| {
-            let moved = self.held.get(id).map(|held| held.effect.record.state);
-            (*id, moved.unwrap_or(*read))
-        });
+    fn before_now(&self, held: &Held) -> Vec<(EffectId, EffectState)> {
+        let ahead = self.ahead.get(&held.effect.id);
+        let before = ahead.into_iter().flat_map(|ahead| &ahead.before);
+        let now = before.map(|(id, read)| (*id, self.state_now(*id).unwrap_or(*read)));
         now.collect()
+    }
+
+    /// A later one that is still under way.
+    fn under_way_now(&self, held: &Held) -> Option<EffectId> {
+        let later = self.ahead.get(&held.effect.id)?.under_way?;
+        let state = self.state_now(later).unwrap_or(EffectState::Claimed);
+        (state == EffectState::Claimed).then_some(later)
+    }
+
+    /// The state of an effect that is held here.
+    fn state_now(&self, id: EffectId) -> Option<EffectState> {
+        self.held.get(&id).map(|held| held.effect.record.state)
     }
 }
 

@@ -19,24 +19,29 @@ struct Chain {
     version: Option<String>,
     /// The last accepted of those that were started: its row and the time in its id.
     started: Option<(i64, Time)>,
+    /// Whichever was started last: of all that are held, it alone can be under way.
+    running: Option<i64>,
     ended_by: Option<String>,
 }
 
 fn read(db: &Connection, hash: [u8; 16]) -> Result<Option<Chain>, StoreError> {
-    db.prepare_cached("SELECT version, started, started_at, ended_by FROM chain WHERE hash = ?1")
-        .and_then(|mut read| {
-            read.query_row([hash], |row| {
-                let started: Option<i64> = row.get(1)?;
-                let started_at: Option<i64> = row.get(2)?;
-                Ok(Chain {
-                    version: row.get(0)?,
-                    started: started.zip(started_at.map(Time::from_micros)),
-                    ended_by: row.get(3)?,
-                })
+    db.prepare_cached(
+        "SELECT version, started, started_at, ended_by, running FROM chain WHERE hash = ?1",
+    )
+    .and_then(|mut read| {
+        read.query_row([hash], |row| {
+            let started: Option<i64> = row.get(1)?;
+            let started_at: Option<i64> = row.get(2)?;
+            Ok(Chain {
+                version: row.get(0)?,
+                started: started.zip(started_at.map(Time::from_micros)),
+                ended_by: row.get(3)?,
+                running: row.get(4)?,
             })
-            .optional()
         })
-        .map_err(sql_error)
+        .optional()
+    })
+    .map_err(sql_error)
 }
 
 /// A new effect joins its chain; what its type means for the entity counts from the next one on.
@@ -85,8 +90,10 @@ pub(super) fn verdict(db: &Connection, held: &Held) -> Result<OrderVerdict, Stor
     let chain = chain.as_ref();
     let predecessor: Option<(EffectId, EffectState)> = nearest_before(db, place, held.row)?
         .map(|other| (other.effect.id, other.effect.record.state));
+    let running = chain.and_then(|chain| chain.running);
     let known = EntityKnown {
         predecessors: predecessor.as_slice(),
+        under_way: held_later(db, running, held.row)?,
         later_started: chain
             .and_then(|chain| chain.started)
             .filter(|(row, _)| *row > held.row)
@@ -113,19 +120,47 @@ pub(super) fn started(db: &Connection, held: &Held) -> Result<(), StoreError> {
     };
     let (row, at) = chain.started.max(Some((held.row, held.at))).unzip();
     db.prepare_cached(
-        "UPDATE chain SET version = ?2, started = ?3, started_at = ?4 WHERE hash = ?1",
+        "UPDATE chain SET version = ?2, started = ?3, started_at = ?4, running = ?5 WHERE hash = ?1",
     )
-    .and_then(|mut update| update.execute(params![place.chain, version, row, at.map(Time::micros)]))
+    .and_then(|mut update| {
+        let at = at.map(Time::micros);
+        update.execute(params![place.chain, version, row, at, held.row])
+    })
     .map_err(sql_error)?;
     Ok(())
 }
 
-/// The last one before a row that has not ended.
-pub(super) fn nearest_before(
+/// Has it to wait for another of its chain: an earlier one that has not ended, or a later one that is under way? The second only if a person
+/// let it go; otherwise it asks for one when it starts.
+pub(super) fn waits(db: &Connection, held: &Held, place: &InChain) -> Result<bool, StoreError> {
+    if nearest_before(db, place, held.row)?.is_some() {
+        return Ok(true);
+    }
+    if !held.effect.released {
+        return Ok(false);
+    }
+    let running = read(db, place.chain)?.and_then(|chain| chain.running);
+    held_later(db, running, held.row).map(|later| later.is_some())
+}
+
+/// Whichever of a chain was started last, if it comes after a row and somebody holds it.
+fn held_later(
     db: &Connection,
-    place: &InChain,
+    running: Option<i64>,
     row: i64,
-) -> Result<Option<Held>, StoreError> {
+) -> Result<Option<EffectId>, StoreError> {
+    let Some(later) = running.filter(|later| *later > row) else {
+        return Ok(None);
+    };
+    let at: Option<i64> = db
+        .prepare_cached("SELECT at FROM effect WHERE seq = ?1 AND state = 1")
+        .and_then(|mut read| read.query_row([later], |row| row.get(0)).optional())
+        .map_err(sql_error)?;
+    Ok(at.map(|at| effect_id(Time::from_micros(at), later)))
+}
+
+/// The last one before a row that has not ended.
+fn nearest_before(db: &Connection, place: &InChain, row: i64) -> Result<Option<Held>, StoreError> {
     db.prepare_cached(effect_columns!(
         "INDEXED BY effect_chain WHERE chain IS NOT NULL AND (state = 0 OR state = 1 OR state = 3) AND chain = ?1 AND seq < ?2
          ORDER BY seq DESC LIMIT 1"

@@ -128,6 +128,7 @@ fn do_one(
             .prepare_cached("UPDATE effect SET released = 1 WHERE seq = ?1 AND chain IS NOT NULL")
             .and_then(|mut update| update.execute([held.row]))
             .map_err(sql_error)?;
+        held.effect.released = held.place.is_some();
     }
     if deed.anew {
         held.effect.gate = Gate::Waiting;

@@ -24,12 +24,10 @@ pub(super) fn of(db: &Connection, held: &Held) -> Result<Gate, StoreError> {
         states.extend(state_of(db, *row)?);
     }
     let place = match (&held.effect.order, &held.place) {
-        (Some(order), Some(place)) if order.serial => {
-            match chain::nearest_before(db, place, held.row)? {
-                Some(_) => ChainPlace::Behind,
-                None => ChainPlace::First,
-            }
-        }
+        (Some(order), Some(place)) if order.serial => match chain::waits(db, held, place)? {
+            true => ChainPlace::Behind,
+            false => ChainPlace::First,
+        },
         _ => ChainPlace::Free,
     };
     Ok(order::gate(held.effect.gate, states, place))
@@ -86,7 +84,8 @@ pub(super) fn calling(db: &Connection, effect: i64, first: i64) -> Result<Vec<i6
     Ok(events)
 }
 
-/// The next one of its chain may go once this one has ended, and waits again if this one came back.
+/// The next one of its chain may go once this one has ended, and waits again if this one came back. While this one was held, an earlier
+/// one may have come back.
 pub(super) fn settle_chain(
     db: &Connection,
     held: &Held,
@@ -99,6 +98,9 @@ pub(super) fn settle_chain(
     let next = match (is_live(before), is_live(held.effect.record.state)) {
         (true, false) => chain::first_after(db, place, i64::MIN)?,
         (false, true) => chain::first_after(db, place, held.row)?,
+        (true, true) if before == EffectState::Claimed => {
+            chain::first_after(db, place, i64::MIN)?.filter(|first| first.row < held.row)
+        }
         (true, true) | (false, false) => None,
     };
     match next {

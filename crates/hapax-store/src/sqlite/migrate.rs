@@ -15,6 +15,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0001-foundation", include_str!("schema.sql")),
     ("0002-outbox", include_str!("schema-0002.sql")),
     ("0003-endpoints", include_str!("schema-0003.sql")),
+    ("0004-running", include_str!("schema-0004.sql")),
 ];
 
 /// Applies what is missing, each migration in a transaction of its own.
