@@ -346,6 +346,30 @@ pub async fn pages_of_messages_meet_both_ways(store: Subject, _: Dial) {
     }
 }
 
+/// Whoever goes from the oldest on begins with the first that came in the time that is asked for.
+pub async fn messages_are_gone_through_from_the_oldest_on(store: Subject, _: Dial) {
+    some(&store).await;
+    for (since, expected) in [
+        (None, "abcd"),
+        (Some(at(2)), "bcd"),
+        (Some(at(3)), "cd"),
+        (Some(at(9_999)), ""),
+    ] {
+        let filter = narrowed(|f| f.since = since);
+        let (mut after, mut seen) = (EventId::from_bytes([0; 16]), String::new());
+        loop {
+            let from = PageFrom::NewerThan(after);
+            let page = store.messages(filter.clone(), Page { limit: 1, from });
+            let Some(message) = page.await.expect("the store lists").rows.pop() else {
+                break;
+            };
+            after = message.event.id;
+            seen.push_str(&message.event.key);
+        }
+        assert_eq!(seen, expected, "{since:?}");
+    }
+}
+
 /// I1: bytes go first; what a publisher said is known as long as the message is.
 pub async fn what_was_said_goes_with_the_message(store: Subject, _: Dial) {
     let mut new = message(1, "m", at(0), &[1], 0);

@@ -302,6 +302,7 @@ macro_rules! conformance_tests {
             what_is_no_message_is_refused,
             messages_are_listed_by_every_filter,
             pages_of_messages_meet_both_ways,
+            messages_are_gone_through_from_the_oldest_on,
             what_was_said_goes_with_the_message,
         );
         $crate::conformance_tests!(@ $run; examples:

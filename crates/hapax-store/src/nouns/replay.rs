@@ -80,7 +80,7 @@ pub struct Replay {
 /// How far a replay has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayProgress {
-    /// The last event that was looked at.
+    /// The last event that was looked at. Replays go from the newest on, jobs about messages from the oldest.
     pub after: Option<EventId>,
     /// Events that were looked at.
     pub total: u64,

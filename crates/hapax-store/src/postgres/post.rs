@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hapax_ledger::id::{EffectId, EndpointId, EventId};
+use hapax_ledger::id::{EffectId, EndpointId, EventId, RawId};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
@@ -91,6 +91,10 @@ pub(super) async fn messages(
     page: Page,
 ) -> Result<Listed<Message>, StoreError> {
     let (way, mut from) = way(page.from, EventId::bytes);
+    if let (Way::Newer, Some(since)) = (way, filter.since) {
+        // Ids begin with the time, in whole milliseconds.
+        from = from.max(Uuid(RawId::new(since, 0, 0).bytes()));
+    }
     let mut walk = Walk::new(way, page.limit.clamp(1, PAGE_MAX) as usize);
     let mut looked_at = 0;
     while looked_at < ROWS_LOOKED_AT_MAX {

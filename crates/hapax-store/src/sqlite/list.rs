@@ -182,6 +182,14 @@ fn within(db: &Connection, filter: &EventFilter, all: Rows) -> Result<Rows, Stor
     })
 }
 
+/// A row before which none came at this time or later.
+pub(super) fn before(db: &Connection, at: Time) -> Result<i64, StoreError> {
+    Ok(match all_rows(db)? {
+        Some(all) => first_at(db, all, at - DISORDER_MAX)? - 1,
+        None => 0,
+    })
+}
+
 /// The first row that came at this time or later, as if times only rose; found by halving.
 fn first_at(db: &Connection, all: Rows, at: Time) -> Result<i64, StoreError> {
     let mut read = db

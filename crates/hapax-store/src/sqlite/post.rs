@@ -8,7 +8,7 @@ use rusqlite::{Connection, params};
 use super::effect::{self, PLACE_BITS, PLACE_MAX};
 use super::index::KeyIndex;
 use super::read::{self, ROWS_LOOKED_AT_MAX, row_of};
-use super::{attempt, message, sql_error};
+use super::{attempt, list, message, sql_error};
 use crate::error::StoreError;
 use crate::nouns::{
     Deliveries, Listed, Message, MessageFilter, PAGE_MAX, Page, PageFrom, Posted, PostedFilter,
@@ -30,7 +30,14 @@ pub(super) fn messages(
     let (way, from) = match page.from {
         PageFrom::Newest => (Way::Older, i64::MAX),
         PageFrom::OlderThan(id) => (Way::Older, row_of(id)),
-        PageFrom::NewerThan(id) => (Way::Newer, row_of(id)),
+        PageFrom::NewerThan(id) => {
+            let since = filter.since.map(|since| list::before(db, since));
+            let row = row_of(id);
+            (
+                Way::Newer,
+                since.transpose()?.map_or(row, |since| row.max(since)),
+            )
+        }
     };
     let mut walk = Walk::new(way, limit);
     let mut rows = Rows::new(way, from, |from, way| message_rows(db, filter, from, way));

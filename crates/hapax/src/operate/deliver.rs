@@ -2,7 +2,7 @@
 //!
 //! A delivery is an effect, so what is done about it is a command on its message, limited to the one endpoint.
 
-use hapax_ledger::effect::EffectState;
+use hapax_ledger::effect::{EffectState, SkipReason};
 use hapax_ledger::id::{EndpointId, EventId, RunId};
 use hapax_ledger::outcome::Outcome;
 use hapax_ledger::verdict::Kept;
@@ -108,7 +108,8 @@ fn decide(
         (None, Again::If { .. }) => None,
         (Some(effect), Again::If { states, class }) => {
             let fits = states.contains(&effect.record.state)
-                && class.is_none_or(|class| class == answered(effect));
+                && class.is_none_or(|class| class == answered(effect))
+                && !was_decided(effect);
             fits.then(|| forced(effect, name, only))
         }
         (None, Again::Force | Again::IfMissing) => {
@@ -134,6 +135,7 @@ fn forced(
         EffectState::Done => replay(only),
         // Later ones of its key may have been tried meanwhile. Whoever names it wants it all the same, and does not wait for a person.
         EffectState::Dead | EffectState::Skipped if effect.order.is_some() => replay(only),
+        EffectState::Skipped if was_decided(effect) => replay(only),
         EffectState::Pending
         | EffectState::Claimed
         | EffectState::Uncertain
@@ -152,7 +154,19 @@ fn answered(effect: &Effect) -> u16 {
 
 fn has_failed(effect: &Effect) -> bool {
     match effect.record.state {
-        EffectState::Dead | EffectState::Uncertain | EffectState::Skipped => true,
+        EffectState::Dead | EffectState::Uncertain => true,
+        EffectState::Skipped => !was_decided(effect),
         EffectState::Pending | EffectState::Claimed | EffectState::Done => false,
+    }
+}
+
+/// Did somebody say that it is not to be sent? Then only whoever asks for this one gets it, and no job about many.
+fn was_decided(effect: &Effect) -> bool {
+    match effect.record.skip {
+        Some(SkipReason::Operator | SkipReason::Dismissed | SkipReason::Erased) => true,
+        Some(SkipReason::EndpointDisabled | SkipReason::EndpointDeleted | SkipReason::Stale) => {
+            false
+        }
+        None => false,
     }
 }

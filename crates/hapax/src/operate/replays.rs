@@ -31,6 +31,9 @@ const PAGE_EVENTS: u32 = 32;
 /// How often somebody looks for replays that another node started, or that a restart left.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
+/// No event is as old.
+const BEFORE_ALL: EventId = EventId::from_bytes([0; 16]);
+
 /// Carries replays on.
 pub struct Replays {
     store: Arc<dyn Store>,
@@ -128,13 +131,9 @@ impl Replays {
         let limit = replay
             .rate
             .map_or(PAGE_EVENTS, |rate| rate.min(PAGE_EVENTS));
-        let page = Page {
-            limit,
-            from: from.after.map_or(PageFrom::Newest, PageFrom::OlderThan),
-        };
         let (looked, last, next) = match task {
-            Some(task) => self.work_at(replay, &task, page).await?,
-            None => self.events_at(replay, page).await?,
+            Some(task) => self.work_at(replay, &task, limit).await?,
+            None => self.events_at(replay, limit).await?,
         };
         let events = looked.len();
         let mut to = from;
@@ -174,7 +173,10 @@ impl Replays {
     }
 
     /// All events of a page at once, so that they share commits; the last of them, and where to go on.
-    async fn events_at(&self, replay: &Replay, page: Page) -> Result<Looks, StoreError> {
+    async fn events_at(&self, replay: &Replay, limit: u32) -> Result<Looks, StoreError> {
+        let after = replay.progress.after;
+        let from = after.map_or(PageFrom::Newest, PageFrom::OlderThan);
+        let page = Page { limit, from };
         let listed = self.store.events(replay.filter.clone(), page).await?;
         let last = listed.rows.last().map(|event| event.id);
         let mut looking = JoinSet::new();
@@ -187,20 +189,64 @@ impl Replays {
         Ok((looked?, last, listed.next))
     }
 
-    /// The same for a job about messages.
-    async fn work_at(&self, replay: &Replay, task: &Task, page: Page) -> Result<Looks, StoreError> {
-        let listed = task.page(&*self.store, replay, page).await?;
-        let last = listed.rows.last().map(|message| message.event.id);
+    /// The same for a job about messages, the oldest first: those of one ordering key come back in the order in which they were accepted.
+    async fn work_at(&self, replay: &Replay, task: &Task, limit: u32) -> Result<Looks, StoreError> {
+        let after = replay.progress.after.unwrap_or(BEFORE_ALL);
+        let from = PageFrom::NewerThan(after);
+        let listed = task
+            .page(&*self.store, replay, Page { limit, from })
+            .await?;
+        let last = listed.rows.first().map(|message| message.event.id);
+        // A page that is full, or looked at as much as it may, may be followed by another.
+        let is_full = listed.rows.len() >= limit as usize;
+        let next = listed.newer.or(last.filter(|_| is_full));
         let mut working = JoinSet::new();
-        for message in listed.rows {
+        for queue in queues(listed.rows) {
             let (operator, registry) = (self.operator.clone(), self.registry.clone());
             let (replay, task) = (replay.clone(), task.clone());
-            working.spawn(work(operator, registry, replay, task, message));
+            working.spawn(work_through(operator, registry, replay, task, queue));
         }
-        let looked: Result<Vec<Looked>, StoreError> =
+        let looked: Result<Vec<Vec<Looked>>, StoreError> =
             working.join_all().await.into_iter().collect();
-        Ok((looked?, last, listed.next))
+        Ok((looked?.concat(), last, next))
     }
+}
+
+/// Messages of a page, newest first, as they are worked on: the oldest first, and those of one ordering key one after the other.
+fn queues(newest_first: Vec<Message>) -> Vec<Vec<Message>> {
+    let mut queues: Vec<Vec<Message>> = Vec::new();
+    let mut of_key: HashMap<String, usize> = HashMap::new();
+    for message in newest_first.into_iter().rev() {
+        let Some(key) = message.about.ordering_key.clone() else {
+            queues.push(vec![message]);
+            continue;
+        };
+        let at = *of_key.entry(key).or_insert(queues.len());
+        match queues.get_mut(at) {
+            Some(queue) => queue.push(message),
+            None => queues.push(vec![message]),
+        }
+    }
+    for queue in &mut queues {
+        // Of two that came within a millisecond the ids do not tell which came first.
+        queue.sort_by_key(|message| message.about.sequence);
+    }
+    queues
+}
+
+/// Does to messages what the job is about, one after the other.
+async fn work_through(
+    operator: Operator,
+    registry: Arc<Registry>,
+    replay: Replay,
+    task: Task,
+    messages: Vec<Message>,
+) -> Result<Vec<Looked>, StoreError> {
+    let mut looked = Vec::with_capacity(messages.len());
+    for message in messages {
+        looked.push(work(&operator, &registry, &replay, &task, &message).await?);
+    }
+    Ok(looked)
 }
 
 /// What became of the events of a page, the last of them, and where to go on.
@@ -208,15 +254,15 @@ type Looks = (Vec<Looked>, Option<EventId>, Option<EventId>);
 
 /// Does to one message what the job is about.
 async fn work(
-    operator: Operator,
-    registry: Arc<Registry>,
-    replay: Replay,
-    task: Task,
-    message: Message,
+    operator: &Operator,
+    registry: &Registry,
+    replay: &Replay,
+    task: &Task,
+    message: &Message,
 ) -> Result<Looked, StoreError> {
     let event = message.event.id;
-    let by = terms(&replay, event).by;
-    match task.work(&operator, &registry, &message, by).await {
+    let by = terms(replay, event).by;
+    match task.work(operator, registry, message, by).await {
         Ok(Worked::Done) => Ok(Looked::Sent),
         Ok(Worked::Nothing) => Ok(Looked::Nothing),
         Ok(Worked::Refused) => Ok(Looked::Blocked),

@@ -8,12 +8,18 @@ use serde_json::{Value, json};
 use super::again::{finished, moody};
 use super::scene::{Scene, on_each_store};
 use crate::support::clock::{TOO_LONG, until};
-use crate::support::world::{Act, World};
+use crate::support::world::{Act, Seen, World};
 
 const ENDPOINT: &str = "/app/acme/endpoint/one";
 
 fn of_key(number: u32) -> Value {
     json!({"eventType": "invoice.paid", "payload": {"number": number}, "orderingKey": "k"})
+}
+
+/// Which message came.
+fn number(seen: &Seen) -> u64 {
+    let body: Value = serde_json::from_slice(&seen.body).expect("JSON");
+    body["number"].as_u64().expect("a number")
 }
 
 /// Waits until the delivery of a message stands like this (0: through, 1: waits, 2: given up, 4: canceled).
@@ -34,7 +40,7 @@ fn all_dead_letters_of_a_key_are_recovered() {
         let world = moody(&status);
         scene.app("acme");
         scene.endpoint("acme", "one", &world, json!({"retrySchedule": [0]}));
-        let ids: Vec<String> = (0..4)
+        let ids: Vec<String> = (0..6)
             .map(|number| scene.publish("acme", &of_key(number)))
             .collect();
         ids.iter().for_each(|id| until_status(&scene, id, 2));
@@ -42,9 +48,43 @@ fn all_dead_letters_of_a_key_are_recovered() {
         let since = json!({"since": "2020-01-01T00:00:00Z"});
         let task = scene.told(202, "POST", &format!("{ENDPOINT}/recover"), &since);
         let told = finished(&scene, &task);
-        assert_eq!(told["messagesSent"], 4, "{told}");
+        assert_eq!(told["messagesSent"], 6, "{told}");
         ids.iter().for_each(|id| until_status(&scene, id, 0));
-        assert_eq!(world.seen().len(), 8, "{:?}", world.seen());
+        // In their order both times, and never two at once.
+        let came: Vec<u64> = world.seen().iter().map(number).collect();
+        assert_eq!(came, [0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5]);
+        assert_eq!(world.at_once_max(), 1);
+    });
+}
+
+/// An earlier one that is sent again waits until the later one that is under way has ended.
+#[test]
+fn one_that_is_sent_again_does_not_go_beside_another_of_its_key() {
+    on_each_store(|scene| {
+        let world = World::new(|seen| match number(seen) {
+            0 if seen.nth == 0 => Act::Answer(500),
+            1 => Act::Held,
+            _ => Act::Answer(200),
+        });
+        scene.app("acme");
+        scene.endpoint("acme", "one", &world, json!({"retrySchedule": [0]}));
+        let first = scene.publish("acme", &of_key(0));
+        until_status(&scene, &first, 2);
+        let second = scene.publish("acme", &of_key(1));
+        world.wait_for("the second", |seen| seen.len() == 2);
+        let again = format!("/app/acme/msg/{first}/endpoint/one/resend");
+        scene.told(202, "POST", &again, &json!({}));
+        // One of another key goes past both.
+        let other =
+            json!({"eventType": "invoice.paid", "payload": {"number": 9}, "orderingKey": "other"});
+        let other = scene.publish("acme", &other);
+        until_status(&scene, &other, 0);
+        until_status(&scene, &first, 1);
+        world.release(1);
+        until_status(&scene, &second, 0);
+        until_status(&scene, &first, 0);
+        let came: Vec<u64> = world.seen().iter().map(number).collect();
+        assert_eq!(came, [0, 1, 9, 0]);
     });
 }
 
