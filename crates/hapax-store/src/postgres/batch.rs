@@ -52,7 +52,7 @@ pub(super) trait Work: Send + Sync + Sized + 'static {
     /// What a group reaches the server on.
     type Way: Send;
 
-    /// So many asks set out behind the group before them; `None` if they wait until it has ended.
+    /// So many asks set out behind the group before them; `None` if they wait until it has ended, or takes longer than usual.
     const BEHIND: Option<usize>;
 
     /// A way to the server for the next group.
@@ -222,7 +222,8 @@ impl<W: Work> Group<W> {
     /// Waits until then, or until so many are here that they set out behind the group before.
     async fn gather(&mut self, queue: &mut Waiting<W>, until: impl Future) {
         let mut until = pin!(until);
-        while W::BEHIND.is_none_or(|enough| self.jobs.len() < enough) {
+        let enough = |group: &Self| W::BEHIND.is_some_and(|enough| group.jobs.len() >= enough);
+        while !enough(self) && self.bytes < GROUP_BYTES_MAX {
             tokio::select! {
                 biased;
                 _ = &mut until => return,

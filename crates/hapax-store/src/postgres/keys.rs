@@ -27,7 +27,7 @@ use crate::nouns::{
 
 /// Lanes for groups of asks: groups that follow each other on one connection, and one more than two, so that those that have to wait for
 /// somebody do not keep the next one.
-const LANES: usize = 3;
+pub(super) const LANES: usize = 3;
 /// Connections for keys: a lane looks at keys that are held and hears words about others at the same time.
 pub(super) const CONNECTIONS: usize = 2 * LANES;
 

@@ -16,12 +16,17 @@ use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 use tokio_postgres::{Error, Row};
 
+use super::keys::LANES;
 use super::pool::{Param, Pool, Taken};
 use crate::error::StoreError;
 
 /// Who has waited so long for an answer waits for somebody's lock, or for a standby: nobody follows behind. Many times what a commit takes
 /// otherwise.
 const FOLLOW_WAIT: Duration = Duration::from_millis(20);
+
+/// So many groups are on one connection: one lane is left for those that come while these wait for somebody, and whoever waits behind another
+/// still has half of its time.
+const GROUPS_MAX: usize = LANES - 1;
 
 /// The connection that groups follow each other on, and others where that is not possible.
 pub(super) struct Road {
@@ -57,8 +62,8 @@ impl Road {
 
     /// Behind those who are on their way; on a connection of its own, if nobody is or may be followed.
     pub(super) async fn ride(&self) -> Result<Ride, StoreError> {
-        let before = self.last().upgrade();
-        if let Some(before) = before.filter(|before| before.may_be_followed()) {
+        let before = self.last().upgrade().filter(may_be_followed);
+        if let Some(before) = before {
             return Ok(Ride(before));
         }
         let taken = self.pool.take().await?;
@@ -123,16 +128,21 @@ impl Road {
 }
 
 impl Travelled {
-    fn may_be_followed(&self) -> bool {
+    fn is_sound(&self) -> bool {
         !self.failed.load(Ordering::Acquire) && !self.taken.is_closed()
     }
+}
+
+/// Is there room for one more group, which this is counted for already?
+fn may_be_followed(on: &Arc<Travelled>) -> bool {
+    on.is_sound() && Arc::strong_count(on) <= GROUPS_MAX
 }
 
 impl Ride {
     /// It is not needed any more. The last to leave gives the connection back, if all went well on it.
     pub(super) fn give_back(self) {
         if let Some(on) = Arc::into_inner(self.0)
-            && on.may_be_followed()
+            && on.is_sound()
         {
             on.taken.give_back();
         }
@@ -199,17 +209,37 @@ mod tests {
         with_database(|database| async move {
             let road = road(&database);
             let first = known(&road).await;
-            let rides = (road.ride().await, road.ride().await, road.ride().await);
-            let (one, two, three) = (rides.0.unwrap(), rides.1.unwrap(), rides.2.unwrap());
-            let (before, failed, behind) = tokio::join!(
-                run(&road, one, SQL, 0),
-                run(&road, two, FAILS, 0),
-                run(&road, three, SQL, 0),
-            );
-            assert_eq!(before.expect("it ran before"), first);
+            let (one, other) = (road.ride().await.unwrap(), road.ride().await.unwrap());
+            let (failed, behind) =
+                tokio::join!(run(&road, one, FAILS, 0), run(&road, other, SQL, 0));
             failed.expect_err("nothing is divided by zero");
             assert_eq!(behind.expect("it runs all the same"), first);
-            assert_ne!(known(&road).await, first);
+            let second = known(&road).await;
+            assert_ne!(second, first);
+            let (one, other) = (road.ride().await.unwrap(), road.ride().await.unwrap());
+            let (before, failed) =
+                tokio::join!(run(&road, one, SQL, 0), run(&road, other, FAILS, 0));
+            assert_eq!(before.expect("it ran before"), second);
+            failed.expect_err("nothing is divided by zero");
+            assert_ne!(known(&road).await, second);
+        });
+    }
+
+    /// However fast they come, not all lanes are on one connection: the one in front may wait for somebody.
+    #[test]
+    fn one_lane_is_left_for_another_connection() {
+        with_database(|database| async move {
+            let road = road(&database);
+            let first = known(&road).await;
+            let mut rides = Vec::new();
+            for _ in 0..LANES {
+                rides.push(road.ride().await.expect("there is a server"));
+            }
+            let last = rides.pop().expect("the last one");
+            assert_ne!(run(&road, last, SQL, 0).await.expect("it runs"), first);
+            for ride in rides {
+                assert_eq!(run(&road, ride, SQL, 0).await.expect("it runs"), first);
+            }
         });
     }
 

@@ -59,7 +59,12 @@ impl Bell {
         drop(waiting);
         if let (false, Some(rope)) = (rung, &self.rope) {
             // If there is no room for a ring there are others to be heard; if nobody listens any more, he has given the answers himself.
-            let _ = (&*rope).write(&[1]);
+            let rung = (&*rope).write(&[1]);
+            if rung.is_err_and(|error| error.kind() != ErrorKind::WouldBlock) {
+                // Whatever is the matter with it, nobody waits for a ring that does not come.
+                let answers = lock(&self.waiting).as_mut().map(std::mem::take);
+                answer_all(answers.unwrap_or_default());
+            }
         }
     }
 }

@@ -230,7 +230,7 @@ pub fn introduce(
             .entry(FORWARDED_HOST)
             .or_insert_with(|| host.clone());
     }
-    if !is_closed(headers) {
+    if !joined(headers, &FORWARDED).is_some_and(|list| is_closed(&list)) {
         headers.remove(FORWARDED);
     }
     append(headers, FORWARDED, peer.element(host));
@@ -242,10 +242,9 @@ pub fn introduce(
     };
 }
 
-/// Does every quoted text of `Forwarded` end? In one that does not, what is appended would be a part of it.
-fn is_closed(headers: &HeaderMap) -> bool {
-    let bytes = headers.get_all(FORWARDED).iter();
-    let mut bytes = bytes.flat_map(|value| value.as_bytes());
+/// Does every quoted text of a list end? In one that does not, what is appended would be a part of it.
+fn is_closed(list: &str) -> bool {
+    let mut bytes = list.bytes();
     let mut quoted = false;
     while let Some(byte) = bytes.next() {
         match byte {
@@ -265,17 +264,22 @@ fn quotable(host: &HeaderValue) -> Option<&str> {
     host.bytes().all(fits).then_some(host)
 }
 
-/// One list in one line, so that nobody reads half of it.
+/// The values of a header as one list, as it is sent. None if there are none, or one is no text: nobody knows what it would make of the others.
+fn joined(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+    let values = headers.get_all(name).iter();
+    let texts: Result<Vec<&str>, _> = values.map(HeaderValue::to_str).collect();
+    texts
+        .ok()
+        .filter(|texts| !texts.is_empty())
+        .map(|texts| texts.join(", "))
+}
+
+/// One list in one line, so that nobody reads half of it. What is no list is replaced.
 fn append(headers: &mut HeaderMap, name: HeaderName, word: HeaderValue) {
-    if !headers.contains_key(&name) {
-        headers.insert(name, word);
-        return;
-    }
-    let values = headers.get_all(&name).iter().chain([&word]);
-    let list: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
-    if let Ok(value) = HeaderValue::try_from(list.join(", ")) {
-        headers.insert(name, value);
-    }
+    let list = joined(headers, &name).zip(word.to_str().ok());
+    let longer =
+        list.and_then(|(list, word)| HeaderValue::try_from(format!("{list}, {word}")).ok());
+    headers.insert(name, longer.unwrap_or(word));
 }
 
 /// Where a request goes: the upstream's path before its own.
@@ -445,16 +449,31 @@ mod tests {
             (r#"for="a\\""#, true),
         ];
         for (value, closed) in table {
-            assert_eq!(
-                is_closed(&headers(&[("forwarded", value)])),
-                closed,
-                "{value}"
-            );
+            assert_eq!(is_closed(value), closed, "{value}");
         }
-        assert!(!is_closed(&headers(&[
-            ("forwarded", "\""),
-            ("forwarded", "a")
-        ])));
+    }
+
+    /// What counts is the list as it is sent, and not its parts.
+    #[test]
+    fn a_caller_cannot_write_into_what_is_said_of_it() {
+        let peer = Peer::new([10, 0, 0, 7].into(), false);
+        let lists: [&[&[u8]]; 4] = [
+            &[b"for=\"\\", b"\"\""],
+            &[b"for=\"", b"\xff\""],
+            &[b"for=\""],
+            &[b"for=\"", b"a"],
+        ];
+        for values in lists {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                let value = HeaderValue::from_bytes(value).expect("a value");
+                headers.append(FORWARDED, value);
+            }
+            let rules = (HostRule::Keep, ForwardedRule::Trust);
+            introduce(&mut headers, &peer, None, rules);
+            let sent: Vec<&HeaderValue> = headers.get_all(FORWARDED).iter().collect();
+            assert_eq!(sent, ["for=10.0.0.7;proto=http"], "{values:?}");
+        }
     }
 
     #[test]

@@ -116,7 +116,7 @@ pub(super) fn made(mut fields: Fields, called: Option<&str>, at: Time) -> Result
     match (&app.uid, called) {
         (None, Some(called)) => app.uid = Some(called.into()),
         // It would not be found by the name that it was asked for by.
-        (Some(uid), Some(called)) if **uid != *called => {
+        (Some(uid), Some(called)) if **uid != *called && is_free_name(called) => {
             fields.refuse("uid", "it is not the one in the path");
         }
         (Some(_), _) | (None, None) => {}
