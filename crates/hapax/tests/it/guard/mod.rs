@@ -12,6 +12,7 @@
 //! - `http2`: upstreams that are spoken to in HTTP/2
 //! - [`operators`]: keys as operators see and resolve them; probes
 //! - [`conform`]: `hapax conform` against guards, against the layer, and against an API that does not conform
+//! - [`conform_broken`]: the same against APIs that are broken in one way each
 //! - [`config`]: what is said about mistakes in `[[guard]]`
 //!
 //! [`scene`] is a server with one guard, [`layer`] a service with hapax-tower's layer around it.
@@ -20,6 +21,7 @@ mod answers;
 mod callers;
 mod config;
 mod conform;
+mod conform_broken;
 mod crash;
 #[cfg(target_os = "linux")]
 mod disk;
