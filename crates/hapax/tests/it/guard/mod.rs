@@ -3,6 +3,7 @@
 //! - [`answers`]: the cases of a key, one by one
 //! - [`running`]: requests at a time, callers that go away, and a server that stops
 //! - [`crash`]: `kill -9` with a request under way; a database that is away
+//! - `jumps`: a wall clock that jumps; it needs the shim, and so Linux
 //! - `points`: `kill -9` between every two steps of a request; it needs the shim, and so Linux
 //! - `doubt`: claims of which nobody knows whether the database heard them
 //! - `disk`: a disk that takes no commit; it needs the shim too
@@ -28,6 +29,8 @@ mod disk;
 #[cfg(target_os = "linux")]
 mod doubt;
 mod http2;
+#[cfg(target_os = "linux")]
+mod jumps;
 mod layer;
 mod operators;
 mod passing;
