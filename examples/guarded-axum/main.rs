@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Router, serve};
 use hapax_tower::atomic::{Atomic, AtomicLayer, Begun, install};
+use hapax_tower::ledger::time::Span;
 use hapax_tower::principal::ByHeader;
 use hapax_tower::{BoxError, Guard};
 use http::StatusCode;
@@ -22,6 +23,7 @@ use tokio::net::TcpListener;
 use tokio_postgres::{Client, NoTls};
 
 mod halt;
+mod phases;
 
 use halt::step;
 
@@ -41,9 +43,12 @@ async fn main() -> Result<(), BoxError> {
     prepare(&pool).await?;
     // Whoever stands before this service vouches for the account.
     let account = ByHeader::new(HeaderName::from_static("x-account"));
-    let guard = Guard::new("charges", account).required();
+    // What holds up the next run of a booking whose process has died; each part of one takes milliseconds.
+    let lease = Span::from_secs(2);
+    let guard = Guard::new("charges", account).required().lease(lease);
     let app = Router::new()
         .route("/charges", post(charge).get(charges))
+        .route("/bookings", post(phases::book).get(phases::parts))
         .layer(AtomicLayer::new(guard)?)
         .with_state(pool);
     let listener = TcpListener::bind(address).await?;
@@ -59,7 +64,9 @@ async fn prepare(pool: &Pool) -> Result<(), BoxError> {
     tx.batch_execute(
         "CREATE TABLE IF NOT EXISTS charge (
              id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, account text NOT NULL, order_no text NOT NULL,
-             amount bigint NOT NULL)",
+             amount bigint NOT NULL);
+         CREATE TABLE IF NOT EXISTS booking_part (
+             id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, booking text NOT NULL, part text NOT NULL)",
     )
     .await?;
     tx.commit().await?;

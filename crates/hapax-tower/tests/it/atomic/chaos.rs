@@ -7,7 +7,7 @@ use hapax_store::conformance::database::with_database;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::service::{STEPS, Service, charge, charged_orders};
+use super::service::{STEPS, charge, charged_orders, start};
 
 /// How often it is killed, unless `HAPAX_CHAOS_KILLS` says otherwise.
 const KILLS_DEFAULT: usize = 100;
@@ -23,14 +23,14 @@ fn killed_between_any_two_steps_it_charges_once() {
     with_database(|database| async move {
         let url = database.url();
         for step in STEPS {
-            let mut service = Service::start(&url, Some((step, 1))).await;
+            let mut service = start(&url, Some((step, 1))).await;
             let address = service.address;
             let caller = tokio::spawn(async move { charge(address, step).await });
             service.halted().await;
             service.kill().await;
             assert_eq!(caller.await.expect("it ends"), None, "{step}");
 
-            let service = Service::start(&url, None).await;
+            let service = start(&url, None).await;
             let first = answered(service.address, step).await.expect("an answer");
             assert_eq!(first.replayed, step == "committed", "{step}");
             let second = answered(service.address, step).await.expect("an answer");
@@ -58,13 +58,13 @@ fn killed_again_and_again_it_charges_once() {
         let kills = kills.map_or(KILLS_DEFAULT, |kills| kills.parse().expect("a number"));
         for kill in 0..kills {
             let halt_at = (STEPS[kill % STEPS.len()], 1 + lot(kill) % 5);
-            let mut service = Service::start(&url, Some(halt_at)).await;
+            let mut service = start(&url, Some(halt_at)).await;
             lives.send_replace(Some((kill, service.address)));
             service.halted().await;
             service.kill().await;
         }
         stop.send_replace(true);
-        let service = Service::start(&url, None).await;
+        let service = start(&url, None).await;
         lives.send_replace(Some((kills, service.address)));
         let mut orders = callers.join_all().await.concat();
         let mut charged = charged_orders(service.address).await;

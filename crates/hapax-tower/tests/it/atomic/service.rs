@@ -1,17 +1,11 @@
-//! The example `guarded-axum`, as a process that can be killed.
+//! The example `guarded-axum`, and what it is asked.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::process::Stdio;
 
-use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
-use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncBufReadExt, BufReader, Lines};
-use tokio::net::TcpStream;
-use tokio::process::{Child, ChildStdout, Command};
+use serde_json::Value;
 
 use crate::client::{Answer, request};
+use crate::example::{Example, ask};
 
 /// The points between its steps, in order.
 pub(crate) const STEPS: [&str; 6] = [
@@ -23,101 +17,50 @@ pub(crate) const STEPS: [&str; 6] = [
     "committed",
 ];
 
-/// A running service.
-pub(crate) struct Service {
-    child: Child,
-    lines: Lines<BufReader<ChildStdout>>,
-    pub(crate) address: SocketAddr,
-}
-
-impl Service {
-    /// Starts it on this database; it halts where it is told to.
-    pub(crate) async fn start(url: &str, halt_at: Option<(&str, usize)>) -> Service {
-        let mut command = Command::new(program());
-        command
-            .args(["127.0.0.1:0", url])
-            .env_remove("HALT_AT")
-            .stdout(Stdio::piped())
-            .kill_on_drop(true);
-        if let Some((step, passage)) = halt_at {
-            command.env("HALT_AT", format!("{step}:{passage}"));
-        }
-        let mut child = command.spawn().expect("the example starts");
-        let stdout = child.stdout.take().expect("a pipe");
-        let mut lines = BufReader::new(stdout).lines();
-        let line = lines.next_line().await.expect("text");
-        let line = line.expect("it says where it listens");
-        let address = line.strip_prefix("listening on ").expect("an address");
-        Service {
-            child,
-            lines,
-            address: address.parse().expect("an address"),
-        }
-    }
-
-    /// Waits until it has halted.
-    pub(crate) async fn halted(&mut self) {
-        let line = self.lines.next_line().await.expect("text");
-        assert!(line.is_some_and(|line| line.starts_with("halted at ")));
-    }
-
-    /// `kill -9`.
-    pub(crate) async fn kill(mut self) {
-        self.child.kill().await.expect("killed");
-    }
+/// Starts it on this database; it halts where it is told to.
+pub(crate) async fn start(url: &str, halt_at: Option<(&str, usize)>) -> Example {
+    Example::start("guarded-axum", url, halt_at).await
 }
 
 /// A charge of this order, under a key of the same name; `None` if there was no whole answer.
 pub(crate) async fn charge(address: SocketAddr, order: &str) -> Option<Answer> {
-    let headers = [
-        ("idempotency-key", order),
-        ("x-account", "anna"),
-        ("content-type", "application/json"),
-    ];
     let body = format!(r#"{{"order":"{order}","amount":990}}"#);
-    ask(address, request("POST", "/charges", &headers, body)).await
+    post(address, "/charges", order, body).await
 }
 
 /// The orders of all charges.
 pub(crate) async fn charged_orders(address: SocketAddr) -> Vec<String> {
-    let answer = ask(address, request("GET", "/charges", &[], "")).await;
-    let answer = answer.expect("the service lives");
-    let charges: Vec<serde_json::Value> = serde_json::from_slice(&answer.body).expect("JSON");
+    let charges = listed(address, "/charges").await;
     let orders = charges.iter().map(|charge| charge["order"].as_str());
     orders
         .map(|order| order.expect("text").to_owned())
         .collect()
 }
 
-/// A request to a service that may die at any moment.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a test talks to its own server on the loopback"
-)]
-async fn ask(address: SocketAddr, request: http::Request<Full<Bytes>>) -> Option<Answer> {
-    let stream = TokioIo::new(TcpStream::connect(address).await.ok()?);
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(stream).await.ok()?;
-    tokio::spawn(connection);
-    let (head, body) = sender.send_request(request).await.ok()?.into_parts();
-    let body = body.collect().await.ok()?.to_bytes();
-    Some(Answer {
-        status: head.status,
-        headers: head.headers,
-        body,
-    })
+/// This booking, under a key of the same name; `None` if there was no whole answer.
+pub(crate) async fn book(address: SocketAddr, booking: &str) -> Option<Answer> {
+    let body = format!(r#"{{"booking":"{booking}"}}"#);
+    post(address, "/bookings", booking, body).await
 }
 
-/// `cargo test` and nextest build it with the tests; if only one test was built, it is built now.
-fn program() -> PathBuf {
-    let test = std::env::current_exe().expect("this test");
-    let folder = test.ancestors().nth(2).expect("the build's folder");
-    let program = folder.join("examples").join("guarded-axum");
-    if !program.exists() {
-        let built = std::process::Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--package", "hapax-tower"])
-            .args(["--example", "guarded-axum"])
-            .status();
-        assert!(built.expect("cargo runs").success(), "the example builds");
-    }
-    program
+/// The parts of all bookings, in the order of their commits.
+pub(crate) async fn parts(address: SocketAddr) -> Vec<String> {
+    let parts = listed(address, "/bookings").await;
+    let parts = parts.iter().map(|part| part["part"].as_str());
+    parts.map(|part| part.expect("text").to_owned()).collect()
+}
+
+async fn post(address: SocketAddr, path: &str, key: &str, body: String) -> Option<Answer> {
+    let headers = [
+        ("idempotency-key", key),
+        ("x-account", "anna"),
+        ("content-type", "application/json"),
+    ];
+    ask(address, request("POST", path, &headers, body)).await
+}
+
+async fn listed(address: SocketAddr, path: &str) -> Vec<Value> {
+    let answer = ask(address, request("GET", path, &[], "")).await;
+    let answer = answer.expect("the service lives");
+    serde_json::from_slice(&answer.body).expect("JSON")
 }

@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 
 use crate::client::{Answer, request, send};
 
-const SECRET: &str = "whsec_a_secret_of_this_test";
+pub(super) const SECRET: &str = "whsec_a_secret_of_this_test";
 const BODY: &str = r#"{"id":"evt_1","type":"invoice.paid","data":{"n":1}}"#;
 
 #[derive(Clone)]
@@ -51,7 +51,7 @@ async fn serve(source: WebhookSource) -> (SocketAddr, App) {
     (address, app)
 }
 
-fn stripe() -> WebhookSource {
+pub(super) fn stripe() -> WebhookSource {
     WebhookSource::provider("stripe", vec![Secret::from(SECRET)]).expect("a provider")
 }
 
@@ -60,7 +60,7 @@ fn stripe() -> WebhookSource {
     clippy::disallowed_methods,
     reason = "the extractor asks the wall clock"
 )]
-fn signed(verifier: &Verifier, body: &str) -> Vec<(String, String)> {
+pub(super) fn signed(verifier: &Verifier, body: &str) -> Vec<(String, String)> {
     let now = std::time::SystemTime::now();
     let now = now
         .duration_since(std::time::UNIX_EPOCH)
@@ -76,12 +76,16 @@ fn signed(verifier: &Verifier, body: &str) -> Vec<(String, String)> {
     sign(verifier, &input).expect("signed").headers
 }
 
-fn verifier(preset: &str, secret: &str) -> Verifier {
+pub(super) fn verifier(preset: &str, secret: &str) -> Verifier {
     let preset = provider::find(preset).expect("a provider");
     Verifier::new(preset.scheme(), vec![Secret::from(secret)]).expect("a secret")
 }
 
-async fn deliver(address: SocketAddr, headers: &[(String, String)], body: &str) -> Answer {
+pub(super) async fn deliver(
+    address: SocketAddr,
+    headers: &[(String, String)],
+    body: &str,
+) -> Answer {
     let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (&**n, &**v)).collect();
     send(address, request("POST", "/hook", &headers, body.to_owned())).await
 }

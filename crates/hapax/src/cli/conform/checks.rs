@@ -3,7 +3,9 @@
 use http::Method;
 use tokio::task::JoinSet;
 
-use super::judge::{self, Check, Rules};
+use super::check::{Check, Rules};
+use super::evidence::Evidence;
+use super::judge;
 use super::target::{Caller, Question, Said, Target, fresh_key};
 use crate::cli::exit::Failure;
 use crate::clock;
@@ -23,28 +25,38 @@ pub(super) struct Wanted {
 /// All checks, in the order of the table.
 pub(super) async fn all(target: &Target, wanted: &Wanted) -> Result<Vec<Check>, Failure> {
     let rules = wanted.rules;
-    let key = fresh_key();
-    let first = target.ask(&target.question(&key)).await?;
-    let second = target.ask(&target.question(&fresh_key())).await?;
-    let distinct = judge::distinct(&first, &second);
-    let countable = distinct.is_passed();
-    let mut checks = vec![distinct];
-    let again = target.ask(&target.question(&key)).await?;
-    checks.push(judge::replay(&first, &again));
-    checks.push(quoted(target, rules, &key, &first).await?);
-    let other = target.ask(&target.other_question(&key)).await?;
-    checks.push(judge::mismatch(rules, &other));
-    checks.extend(race(target, wanted.race, countable).await?);
+    let keys = [fresh_key(), fresh_key(), fresh_key()];
+    let first = target.ask(&target.question(&keys[0])).await?;
+    // At the same time: a clock in the answers does not tell executions apart.
+    let (second, third) = (target.question(&keys[1]), target.question(&keys[2]));
+    let (second, third) = tokio::try_join!(target.ask(&second), target.ask(&third))?;
+    let key = &*keys[0];
+    let distinct = judge::distinct(&[(key, &first), (&keys[1], &second), (&keys[2], &third)]);
+    let again = target.ask(&target.question(key)).await?;
+    let evidence = Evidence {
+        told_apart: distinct.is_passed(),
+        marks_replays: again.is_replay() && !first.is_replay(),
+    };
+    let mut checks = vec![distinct, judge::replay(&first, &again, evidence)];
+    checks.push(quoted(target, rules, key, &first, evidence).await?);
+    checks.push(mismatch(target, rules, key).await?);
+    checks.extend(race(target, wanted.race, evidence).await?);
     checks.push(judge::expiry(rules, &first, &again, clock::now()));
-    checks.push(scope(target, &key, &first).await?);
+    checks.push(scope(target, key, &first, evidence).await?);
     checks.extend(syntax(target, rules).await?);
     checks.push(missing(target, wanted.required).await?);
-    checks.push(read(target, &key).await?);
+    checks.push(read(target, key).await?);
     Ok(checks)
 }
 
 /// The bare and the quoted form of a structured field are one key.
-async fn quoted(target: &Target, rules: Rules, key: &str, first: &Said) -> Result<Check, Failure> {
+async fn quoted(
+    target: &Target,
+    rules: Rules,
+    key: &str,
+    first: &Said,
+    evidence: Evidence,
+) -> Result<Check, Failure> {
     if rules == Rules::Stripe {
         return Ok(Check::skipped(
             "quoted key",
@@ -52,10 +64,17 @@ async fn quoted(target: &Target, rules: Rules, key: &str, first: &Said) -> Resul
         ));
     }
     let said = target.ask(&target.question(&format!("\"{key}\""))).await?;
-    Ok(judge::quoted(rules, first, &said))
+    Ok(judge::quoted(rules, first, &said, evidence))
 }
 
-async fn race(target: &Target, many: usize, countable: bool) -> Result<[Check; 2], Failure> {
+/// Refused is the other body because of the key, and not for itself.
+async fn mismatch(target: &Target, rules: Rules, key: &str) -> Result<Check, Failure> {
+    let said = target.ask(&target.other_question(key)).await?;
+    let own = target.ask(&target.other_question(&fresh_key())).await?;
+    Ok(judge::mismatch(rules, &said, &own))
+}
+
+async fn race(target: &Target, many: usize, evidence: Evidence) -> Result<[Check; 2], Failure> {
     let key = fresh_key();
     let mut racing = JoinSet::new();
     for _ in 0..many {
@@ -71,12 +90,17 @@ async fn race(target: &Target, many: usize, countable: bool) -> Result<[Check; 2
     }
     let after = target.ask(&target.question(&key)).await?;
     Ok([
-        judge::race(&said, countable),
-        judge::after_race(&said, &after, countable),
+        judge::race(&said, evidence),
+        judge::after_race(&said, &after, evidence),
     ])
 }
 
-async fn scope(target: &Target, key: &str, first: &Said) -> Result<Check, Failure> {
+async fn scope(
+    target: &Target,
+    key: &str,
+    first: &Said,
+    evidence: Evidence,
+) -> Result<Check, Failure> {
     if !target.has_other() {
         let why = "no other caller: give one with --other-header";
         return Ok(Check::skipped("scope", why));
@@ -85,7 +109,8 @@ async fn scope(target: &Target, key: &str, first: &Said) -> Result<Check, Failur
         caller: Caller::Other,
         ..target.question(key)
     };
-    Ok(judge::scope(first, &target.ask(&question).await?))
+    let other = target.ask(&question).await?;
+    Ok(judge::scope(first, &other, evidence))
 }
 
 async fn syntax(target: &Target, rules: Rules) -> Result<[Check; 3], Failure> {

@@ -1,5 +1,6 @@
 //! The API that is looked at.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -25,6 +26,8 @@ pub(super) struct Said {
     pub(super) status: u16,
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
+    /// The values of the headers that name an execution.
+    pub(super) ids: Vec<Option<Bytes>>,
 }
 
 /// Who asks.
@@ -54,6 +57,8 @@ pub(super) struct Target {
     method: Method,
     body: Bytes,
     other_body: Bytes,
+    /// Headers of answers that name an execution.
+    id_headers: Arc<[HeaderName]>,
 }
 
 impl Target {
@@ -99,6 +104,7 @@ impl Target {
             method,
             other_body: changed.unwrap_or_else(|| change(&args.body)).into(),
             body: args.body.clone().into(),
+            id_headers: names(&args.id_headers)?,
         })
     }
 
@@ -132,7 +138,10 @@ impl Target {
             let (head, body) = answer.into_parts();
             let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
             let body = body.map_err(|error| self.unreachable(&*error))?;
+            let value = |name| head.headers.get(name).map(HeaderValue::as_bytes);
+            let ids = self.id_headers.iter().map(value);
             Ok(Said {
+                ids: ids.map(|id| id.map(Bytes::copy_from_slice)).collect(),
                 status: head.status.as_u16(),
                 headers: head.headers,
                 body: body.to_bytes(),
@@ -214,6 +223,18 @@ fn parse(lines: &[String]) -> Result<HeaderMap, Failure> {
         }
     }
     Ok(headers)
+}
+
+fn names(texts: &[String]) -> Result<Arc<[HeaderName]>, Failure> {
+    let name = |text: &String| {
+        HeaderName::from_bytes(text.trim().as_bytes()).map_err(|_| {
+            usage(
+                &format!("`{text}` is not the name of a header"),
+                "write --id-header x-charge-id",
+            )
+        })
+    };
+    texts.iter().map(name).collect()
 }
 
 fn usage(text: &str, help: &str) -> Failure {

@@ -24,7 +24,7 @@ pub(crate) struct Shim {
     data: PathBuf,
 }
 
-/// How many seconds the wall clock of a site's next servers is ahead: they come back after so long.
+/// How many seconds the wall clock of a site's next servers is ahead, or behind if it begins with a minus: they come back after so long.
 pub(crate) const AHEAD: &str = "HAPAX_SHIM_AHEAD";
 
 /// What the kernel can be told to do; `shim.c` says what each means.
@@ -117,9 +117,18 @@ impl Shim {
     /// From now on the kernel fails in this way.
     pub(crate) fn begin(&self, fault: Fault) {
         let (name, part) = fault.flag();
+        self.raise(name, part);
+    }
+
+    /// The wall clock of running servers jumps by so many seconds.
+    pub(crate) fn jump(&self, seconds: i64) {
+        self.raise("clock", &seconds.to_string());
+    }
+
+    fn raise(&self, name: &str, text: &str) {
         // Written elsewhere first: half a flag would be for all paths.
         let fresh = self.flags.join("fresh");
-        std::fs::write(&fresh, part).expect("written");
+        std::fs::write(&fresh, text).expect("written");
         std::fs::rename(fresh, self.flags.join(name)).expect("renamed");
     }
 

@@ -9,16 +9,16 @@ use crate::effects::scene::{SQLITE, on_each_store};
 use crate::program::{Ran, run};
 use crate::support::world::{Act, World};
 
-const CALLERS: [&str; 4] = ["--header", "x-user: ada", "--other-header", "x-user: bob"];
+pub(super) const CALLERS: [&str; 4] = ["--header", "x-user: ada", "--other-header", "x-user: bob"];
 
-fn conform(url: &str, more: &[&str]) -> Ran {
+pub(super) fn conform(url: &str, more: &[&str]) -> Ran {
     let folder = tempfile::tempdir().expect("a folder");
     let mut args = vec!["conform", url];
     args.extend(more);
     run(folder.path(), &args)
 }
 
-fn outcomes(ran: &Ran) -> Vec<(String, String)> {
+pub(super) fn outcomes(ran: &Ran) -> Vec<(String, String)> {
     let json = ran.json();
     let text = |value: &Value| value.as_str().expect("text").to_owned();
     let checks = json["checks"].as_array().expect("a list").iter();
@@ -66,8 +66,8 @@ fn our_layer_conforms_in_both_presets() {
         for preset in [Preset::Ietf, Preset::Stripe] {
             let name = preset.to_string();
             let charges = behind_the_layer(store, preset, |url| expect_all_passed(url, &name));
-            // The service's own count: two keys, the one that was raced for, and the other caller's.
-            assert_eq!(charges, 4, "{name}");
+            // The service's own count: three keys, the other body's, the one that was raced for, and the other caller's.
+            assert_eq!(charges, 6, "{name}");
         }
     });
 }
@@ -98,20 +98,30 @@ fn an_api_that_ignores_keys_fails_and_the_table_says_why() {
     assert!(ran.stderr.contains("failed"), "{}", ran.stderr);
 }
 
+/// Behind a guard its marks show what the answers do not; without them nothing does.
 #[test]
 fn an_api_whose_answers_do_not_differ_is_told_so() {
     let world = World::new(|_| Act::AnswerWith(200, "", "ok".to_owned()));
     let scene = Scene::new(SQLITE, &world.url(""), "");
     let args = ["--header", "x-user: ada"];
-    let ran = conform(&scene.url("/charges"), &args).expect_exit(0);
-    let row = |name: &str| {
+    let row = |ran: &Ran, name: &str| {
         let row = ran.stdout.lines().find(|row| row.starts_with(name));
         row.unwrap_or_else(|| panic!("no {name} in {}", ran.stdout))
             .to_owned()
     };
-    assert!(row("executions differ").contains("executions cannot be counted"));
-    assert!(row("race").contains("skipped"));
-    assert!(row("scope").contains("--other-header"));
+    let guarded = conform(&scene.url("/charges"), &args).expect_exit(0);
+    assert!(row(&guarded, "executions differ").contains("they cannot be counted"));
+    assert!(row(&guarded, "replay").contains("marked as a replay"));
+    assert!(row(&guarded, "race").contains("one execution"));
+    assert!(row(&guarded, "scope").contains("--other-header"));
+    assert!(!guarded.stderr.contains("UNPROVEN"), "{}", guarded.stderr);
+
+    let bare = conform(&world.url("/charges"), &args).expect_exit(1);
+    for name in ["replay", "race", "after the race"] {
+        assert!(row(&bare, name).contains("UNPROVEN"), "{}", bare.stdout);
+    }
+    assert!(bare.stderr.contains("4 failed, 3 unproven"), "{bare:?}");
+    assert!(bare.stderr.contains("--id-header"), "{}", bare.stderr);
 }
 
 #[test]

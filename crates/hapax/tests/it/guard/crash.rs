@@ -2,13 +2,11 @@
 
 use hapax_store::conformance::database::with_database;
 
-use super::scene::{Scene, answered, at_first, charge, counting, problem, refused, site};
+use super::scene::{Scene, answered, at_first, charge, counting, problem, refused};
 use crate::effects::scene::on_each_store;
-#[cfg(target_os = "linux")]
-use crate::faults::shim::{AHEAD, Shim};
 use crate::support::clock::{TOO_LONG, until};
 use crate::support::proxy::{Proxy, Wire};
-use crate::support::world::{Act, World};
+use crate::support::world::Act;
 
 /// H1: a guard that holds sends nothing a second time, whatever crashes.
 #[test]
@@ -51,39 +49,6 @@ fn what_was_under_way_at_a_crash_is_sent_again_where_that_is_safe() {
             .map(|seen| seen.key().to_owned())
             .collect();
         assert_eq!(keys, ["k1", "k1"]);
-    });
-}
-
-/// H1, I2: a server that comes back with another time on its clock neither forgets an answer nor runs again what may have run.
-#[cfg(target_os = "linux")]
-#[test]
-fn a_clock_that_has_jumped_frees_no_key() {
-    on_each_store(|store| {
-        let world = World::new(|seen| match seen.key() {
-            "under-way" => Act::Hang,
-            _ => Act::AnswerWith(201, "", "{\"execution\":1}".to_owned()),
-        });
-        let lines = "principal = \"header.x-user\"";
-        let mut site = site(store, &world.url(""), lines);
-        Shim::before(&mut site);
-        let scene = Scene::of(site);
-        answered(&scene.charge("done"), 1, false);
-        let mut first = scene.connect();
-        first.send(&charge("under-way")).expect("sent");
-        world.wait_for("both", |seen| seen.len() == 2);
-        let Scene {
-            server, mut site, ..
-        } = scene;
-        server.kill();
-        site.set(AHEAD, "3600");
-        let scene = Scene::of(site);
-        answered(&scene.charge("done"), 1, true);
-        let unknown = until(TOO_LONG, "its outcome is unknown", || {
-            let answer = scene.charge("under-way");
-            Some(answer).filter(|answer| problem(answer) != "in-progress")
-        });
-        refused(&unknown, 409, "outcome-unknown");
-        assert_eq!(world.seen().len(), 2);
     });
 }
 

@@ -3,6 +3,7 @@
 //! - [`answers`]: the cases of a key, one by one
 //! - [`running`]: requests at a time, callers that go away, and a server that stops
 //! - [`crash`]: `kill -9` with a request under way; a database that is away
+//! - `jumps`: a wall clock that jumps; it needs the shim, and so Linux
 //! - `points`: `kill -9` between every two steps of a request; it needs the shim, and so Linux
 //! - `doubt`: claims of which nobody knows whether the database heard them
 //! - `disk`: a disk that takes no commit; it needs the shim too
@@ -12,6 +13,7 @@
 //! - `http2`: upstreams that are spoken to in HTTP/2
 //! - [`operators`]: keys as operators see and resolve them; probes
 //! - [`conform`]: `hapax conform` against guards, against the layer, and against an API that does not conform
+//! - [`conform_broken`]: the same against APIs that are broken in one way each
 //! - [`config`]: what is said about mistakes in `[[guard]]`
 //!
 //! [`scene`] is a server with one guard, [`layer`] a service with hapax-tower's layer around it.
@@ -20,12 +22,15 @@ mod answers;
 mod callers;
 mod config;
 mod conform;
+mod conform_broken;
 mod crash;
 #[cfg(target_os = "linux")]
 mod disk;
 #[cfg(target_os = "linux")]
 mod doubt;
 mod http2;
+#[cfg(target_os = "linux")]
+mod jumps;
 mod layer;
 mod operators;
 mod passing;

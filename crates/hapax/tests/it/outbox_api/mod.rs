@@ -3,6 +3,7 @@
 //! - [`catalogue`]: applications, endpoints, types of events
 //! - [`messages`]: what is published once, and refused
 //! - [`again`]: attempts, dead letters, sending again, jobs
+//! - [`cli`]: applications, endpoints and messages at a prompt
 //! - `crash`: `kill -9` while the deliveries of a message are made; it needs the shim, and so Linux
 //! - [`failing`]: an endpoint that fails until it is disabled
 //! - `hang_up`: publishers that hang up in the middle of a commit; like `crash`
@@ -24,6 +25,7 @@
 mod again;
 mod alerts;
 mod catalogue;
+mod cli;
 #[cfg(target_os = "linux")]
 mod crash;
 mod examples;

@@ -186,6 +186,25 @@ fn host(index: usize) -> String {
     format!("v{index}.example")
 }
 
+/// G5: a connection to where nobody asked for is not used. That `0.0.0.0` leads to this machine is the system's doing: no rule has opened that.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_connection_that_led_elsewhere_is_not_used() {
+    let canary = Canary::on("127.0.0.1:0").await;
+    let sender = sender(Names::default());
+    let url = || {
+        let url = format!("http://0.0.0.0:{}/", canary.address.port());
+        Uri::try_from(url).expect("a URL")
+    };
+    let sent = sender.send(post(url(), Reach::Consumer(open("0.0.0.0/32"))));
+    let sent = sent.await;
+    assert_eq!(sent.outcome, BLOCKED);
+    assert_eq!(sent.error.as_deref(), Some("connected to another address"));
+    // The operator's own URLs lead wherever they lead.
+    let sent = sender.send(post(url(), Reach::Anywhere)).await;
+    assert_eq!(sent.outcome, OK);
+}
+
 /// A connection that was opened under other rules is nobody's way around these.
 #[tokio::test]
 async fn connections_are_not_shared_between_rules() {
