@@ -148,6 +148,8 @@ pub(crate) fn in_line(message: &NewMessage) -> (Arrival, Vec<LaterDelivery>) {
 pub(crate) struct Stands {
     pub(crate) revision: u64,
     pub(crate) deleted: bool,
+    /// Is it sent to? Of an endpoint.
+    pub(crate) enabled: bool,
 }
 
 /// May an entry be put there that was decided on at revision `was`?

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use hapax_ledger::effect::EffectState;
-use hapax_ledger::id::{EndpointId, EventId};
+use hapax_ledger::id::{AttemptId, EventId};
 use hapax_ledger::outcome::{NotSent, Outcome};
 use hapax_ledger::time::Time;
 use serde_json::{Value, json};
@@ -13,6 +13,7 @@ use crate::nouns::{
     is_endpoint_lane,
 };
 use crate::outcome_code::OutcomeCode;
+use crate::posting::Stands;
 
 /// Tidings are written by whatever they tell of, in its own transaction: [`crate::Outbox::put`], [`crate::Outbox::mark_endpoints`], and
 /// every step that ends an attempt. They are read, told and forgotten here; whoever dies in between tells them again.
@@ -27,52 +28,77 @@ pub trait Tidings: Send + Sync + 'static {
 }
 
 impl Tiding {
-    /// What is told of an attempt that ended, given what the ledger made of the delivery.
-    pub fn of_attempt(effect: &Effect, outcome: Outcome, at: Time) -> Option<Tiding> {
+    /// What is told of an attempt that began then and ended at this time, given what the ledger made of the delivery.
+    pub(crate) fn of_attempt(
+        effect: &Effect,
+        outcome: Outcome,
+        began: Time,
+        at: Time,
+    ) -> Option<Tiding> {
+        let news = Tiding::news_of(effect, outcome)?;
+        let record = &effect.record;
+        Some(Tiding {
+            at,
+            app: None,
+            endpoint: effect.lane.parse().ok()?,
+            news: news(Attempted {
+                message: effect.event,
+                attempt: AttemptId::of(effect.id, record.fence, began),
+                outcome,
+                generation: record.generation,
+                attempts: record.attempts,
+            }),
+        })
+    }
+
+    /// Is an attempt told of that ended like this, given what the ledger made of the delivery?
+    pub fn tells_of(effect: &Effect, outcome: Outcome) -> bool {
+        Tiding::news_of(effect, outcome).is_some()
+    }
+
+    fn news_of(effect: &Effect, outcome: Outcome) -> Option<fn(Attempted) -> News> {
         if !is_endpoint_lane(&effect.lane) {
             return None;
         }
-        let endpoint: EndpointId = effect.lane.parse().ok()?;
         let record = &effect.record;
-        let attempted = Attempted {
-            message: effect.event,
-            outcome,
-            generation: record.generation,
-            attempts: record.attempts,
-        };
-        let tries = record.attempts.saturating_sub(record.pass_from);
-        let news = match record.state {
-            EffectState::Dead => News::Exhausted(attempted),
+        let tries = record.attempts_in_pass();
+        match record.state {
+            EffectState::Dead => Some(News::Exhausted),
             // A pass of its own: somebody had to send it again.
-            EffectState::Done if record.pass_from > 0 => News::Recovered(attempted),
+            EffectState::Done if record.pass_from > 0 => Some(News::Recovered),
+            EffectState::Done if tries > FAILING_AFTER_ATTEMPTS => Some(News::GotThrough),
             EffectState::Pending if tries == FAILING_AFTER_ATTEMPTS && was_tried(outcome) => {
-                News::Failing(attempted)
+                Some(News::Failing)
             }
             EffectState::Pending
             | EffectState::Claimed
             | EffectState::Done
             | EffectState::Uncertain
-            | EffectState::Skipped => return None,
-        };
-        Some(Tiding {
-            at,
-            app: None,
-            endpoint,
-            news,
-        })
+            | EffectState::Skipped => None,
+        }
     }
 
-    /// What is told of a change that somebody made, which stood before if `was` is not 0.
-    pub(crate) fn of_change(entry: &Entry, was: u64, at: Time) -> Option<Tiding> {
+    /// What is told of a change that somebody made of what stood there before, if anything did.
+    pub(crate) fn of_change(entry: &Entry, was: Option<Stands>, at: Time) -> Vec<Tiding> {
         let Entry::Endpoint(endpoint) = entry else {
-            return None;
+            return Vec::new();
+        };
+        let disabled = News::Disabled {
+            standing: endpoint.standing,
+            failing_since: endpoint.failing_since,
         };
         let news = match (endpoint.deleted_at, was) {
-            (Some(_), _) => News::Deleted,
-            (None, 0) => News::Created,
-            (None, _) => News::Updated,
+            (Some(_), _) => vec![News::Deleted],
+            (None, None) => vec![News::Created],
+            (None, Some(was)) if was.enabled && endpoint.standing != Standing::Enabled => {
+                vec![News::Updated, disabled]
+            }
+            (None, Some(_)) => vec![News::Updated],
         };
-        Some(Tiding::about(endpoint, at, news))
+        let tidings = news.into_iter();
+        tidings
+            .map(|news| Tiding::about(endpoint, at, news))
+            .collect()
     }
 
     /// What is told of what Hapax itself has written about an endpoint: a new standing, or that there will be one.
@@ -116,6 +142,7 @@ pub(crate) fn to_text(news: &News) -> String {
         json!({
             "what": what,
             "message": of.message.to_string(),
+            "attempt": of.attempt.to_string(),
             "outcome": [code.kind, code.detail],
             "retryAfter": code.retry_after,
             "generation": of.generation,
@@ -145,6 +172,7 @@ pub(crate) fn to_text(news: &News) -> String {
         News::Failing(of) => attempted("failing", of),
         News::Exhausted(of) => attempted("exhausted", of),
         News::Recovered(of) => attempted("recovered", of),
+        News::GotThrough(of) => attempted("got through", of),
     };
     value.to_string()
 }
@@ -164,6 +192,7 @@ pub(crate) fn from_text(text: &str) -> Option<News> {
         };
         Some(Attempted {
             message,
+            attempt: value["attempt"].as_str()?.parse().ok()?,
             outcome: outcome.outcome(),
             generation: count("generation")?,
             attempts: count("attempts")?,
@@ -184,6 +213,7 @@ pub(crate) fn from_text(text: &str) -> Option<News> {
         "failing" => News::Failing(attempted()?),
         "exhausted" => News::Exhausted(attempted()?),
         "recovered" => News::Recovered(attempted()?),
+        "got through" => News::GotThrough(attempted()?),
         _ => return None,
     })
 }
@@ -198,6 +228,7 @@ mod tests {
     fn news_come_back_as_they_were_kept() {
         let attempted = Attempted {
             message: EventId::from_bytes([3; 16]),
+            attempt: AttemptId::from_bytes([4; 16]),
             outcome: Outcome::Answered {
                 status: 503,
                 retry_after: Some(Span::from_secs(9)),
@@ -224,7 +255,8 @@ mod tests {
             },
             News::Failing(attempted.clone()),
             News::Exhausted(attempted.clone()),
-            News::Recovered(attempted),
+            News::Recovered(attempted.clone()),
+            News::GotThrough(attempted),
         ] {
             assert_eq!(from_text(&to_text(&news)), Some(news));
         }

@@ -1,5 +1,6 @@
 //! What operators are to hear: kept with what it tells of, once, until it is told.
 
+use hapax_ledger::id::{AttemptId, EventId};
 use hapax_ledger::retry::Next;
 use hapax_ledger::time::Span;
 
@@ -59,7 +60,16 @@ pub async fn what_is_done_to_an_endpoint_is_told(store: Subject, _: Dial) {
         deleted_at: Some(at(10)),
         ..endpoint(1, 1)
     };
-    put_done(&store, boxed(gone), disabled).await;
+    // By its owner, while it is disabled already; enabled; and disabled once more.
+    let mut revision = disabled;
+    for standing in [Standing::Disabled, Standing::Enabled, Standing::Disabled] {
+        let changed = Endpoint {
+            standing,
+            ..endpoint(1, 1)
+        };
+        revision = put_done(&store, boxed(changed), revision).await;
+    }
+    put_done(&store, boxed(gone), revision).await;
     let standing = Standing::Failed;
     let failing_since = Some(at(8));
     let expected = [
@@ -68,6 +78,13 @@ pub async fn what_is_done_to_an_endpoint_is_told(store: Subject, _: Dial) {
         News::Disabled {
             standing,
             failing_since,
+        },
+        News::Updated,
+        News::Updated,
+        News::Updated,
+        News::Disabled {
+            standing: Standing::Disabled,
+            failing_since: None,
         },
         News::Deleted,
     ];
@@ -78,13 +95,17 @@ pub async fn what_is_done_to_an_endpoint_is_told(store: Subject, _: Dial) {
         (first.app, first.endpoint),
         (Some(app_id(1)), endpoint_id(1))
     );
+    they_are_forgotten_by_number(&store, &all).await;
+}
+
+async fn they_are_forgotten_by_number(store: &Subject, all: &[Untold]) {
     let behind = store.untold(all[1].number).await;
     assert_eq!(behind.expect("the store reads"), all[2..]);
-    let told = vec![all[0].number, all[3].number];
+    let told = vec![all[0].number, all[7].number];
     store.told(told.clone()).await.expect("the store forgets");
-    assert_eq!(untold(&store).await, all[1..3]);
-    put_done(&store, boxed(endpoint(2, 1)), 0).await;
-    let last = untold(&store).await.pop().expect("it is there");
+    assert_eq!(untold(store).await, all[1..7]);
+    put_done(store, boxed(endpoint(2, 1)), 0).await;
+    let last = untold(store).await.pop().expect("it is there");
     assert!(!told.contains(&last.number), "no number is given twice");
 }
 
@@ -179,27 +200,43 @@ pub async fn many_endpoints_are_marked_at_once(store: Subject, _: Dial) {
     assert_eq!(news(&store).await.len(), 10);
 }
 
+/// An attempt at the one delivery of a message, as it is told.
+async fn attempted(store: &Subject, event: EventId, number: u32) -> Attempted {
+    let addressed = store.addressed(event, endpoint_id(1)).await;
+    let addressed = addressed.expect("the store reads").expect("it is there");
+    let delivery = addressed.delivery.expect("it is delivered").id;
+    let detail = store.effect(delivery).await.expect("the store reads");
+    let mut attempts = detail.expect("it is there").attempts.into_iter();
+    let attempt = attempts.find(|attempt| attempt.number == number);
+    let attempt = attempt.expect("it was made");
+    Attempted {
+        message: event,
+        attempt: AttemptId::of(delivery, attempt.fence, attempt.started_at),
+        outcome: attempt.outcome,
+        generation: 1,
+        attempts: number,
+    }
+}
+
 /// A delivery is told of when it keeps failing, when it is given up, and when it gets through after that; others are not.
 pub async fn the_ends_of_deliveries_are_told(store: Subject, dial: Dial) {
     let event = stored(&store, message(1, "m", at(0), &[1], 0)).await.event;
-    let attempted = |attempts, outcome| Attempted {
-        message: event,
-        outcome,
-        generation: 1,
-        attempts,
-    };
-    for n in 1..=5 {
+    let fail = async || {
         let effect = start_one(&store).await;
         done(&store, &effect, ended(BROKEN, Next::At(Span::ZERO))).await;
+    };
+    for n in 1..=5 {
+        fail().await;
         let expected = match n {
             1..4 => vec![],
-            _ => vec![News::Failing(attempted(4, BROKEN))],
+            _ => vec![News::Failing(attempted(&store, event, 4).await)],
         };
         assert_eq!(news(&store).await, expected, "after {n}");
     }
     tell_all(&store).await;
     done(&store, &start_one(&store).await, GIVEN_UP).await;
-    assert_eq!(news(&store).await, [News::Exhausted(attempted(6, BROKEN))]);
+    let expected = News::Exhausted(attempted(&store, event, 6).await);
+    assert_eq!(news(&store).await, [expected]);
     tell_all(&store).await;
     carried(&store, event, Decision::Retry).await;
     let again = claim_one(&store).await;
@@ -210,6 +247,24 @@ pub async fn the_ends_of_deliveries_are_told(store: Subject, dial: Dial) {
     };
     assert_eq!(recovered.message, event);
     tell_all(&store).await;
+    // The fourth failure is told, and so is a success after it; one before it is not.
+    for failures in [3, 4] {
+        let key = format!("after {failures}");
+        let event = stored(&store, message(1, &key, at(1), &[1], 0)).await.event;
+        for _ in 0..failures {
+            fail().await;
+        }
+        done(&store, &start_one(&store).await, SETTLED).await;
+        let expected = match failures {
+            4 => vec![
+                News::Failing(attempted(&store, event, 4).await),
+                News::GotThrough(attempted(&store, event, 5).await),
+            ],
+            _ => vec![],
+        };
+        assert_eq!(news(&store).await, expected, "{key}");
+        tell_all(&store).await;
+    }
     stored(&store, message(1, "well", at(1), &[1], 0)).await;
     done(&store, &start_one(&store).await, SETTLED).await;
     stored(&store, message(1, "lost", at(2), &[1], 0)).await;

@@ -195,7 +195,8 @@ impl Effects {
                 let moved = row.end(now, settlement.outcome, settlement.said.kept(), change);
                 let lane = row.effect.lane.clone();
                 let gave_up = change.next.state == EffectState::Dead;
-                let tiding = Tiding::of_attempt(&row.effect, settlement.outcome, now);
+                let (outcome, began) = (settlement.outcome, row.started_at);
+                let tiding = Tiding::of_attempt(&row.effect, outcome, began, now);
                 tiding.into_iter().for_each(|one| self.tidings.write(one));
                 self.tally(&lane, now, settlement.outcome, gave_up);
                 (moved, None)
@@ -295,8 +296,9 @@ impl Effects {
                 freed.push(row.effect.id);
                 let gave_up = row.effect.record.state == EffectState::Dead;
                 let outcome = row.effect.last.filter(|_| was_started);
-                let tiding =
-                    outcome.and_then(|outcome| Tiding::of_attempt(&row.effect, outcome, now));
+                let began = row.started_at;
+                let tiding = outcome
+                    .and_then(|outcome| Tiding::of_attempt(&row.effect, outcome, began, now));
                 tiding.into_iter().for_each(|one| self.tidings.write(one));
                 ended.extend(outcome.map(|outcome| (row.effect.lane.clone(), outcome, gave_up)));
             }

@@ -13,7 +13,7 @@ use crate::error::StoreError;
 use crate::nouns::{
     About, Addressed, App, Authority, CHANGES_PER_PART, Changes, DELETED_KEPT, Deliveries,
     Endpoint, Entry, EventType, FannedOut, Listed, Mark, Message, MessageFilter, NewMessage, Page,
-    Posted, PostedFilter, Published, Put, Tally, Tiding, Tried, TriedPlace, app_source,
+    Posted, PostedFilter, Published, Put, Standing, Tally, Tiding, Tried, TriedPlace, app_source,
 };
 use crate::outbox::{self, Outbox};
 use crate::polling::Consumer;
@@ -65,6 +65,7 @@ impl Kept {
         Some(Stands {
             revision: found.revision(),
             deleted: found.deleted_at().is_some(),
+            enabled: matches!(&found, Entry::Endpoint(one) if one.standing == Standing::Enabled),
         })
     }
 
@@ -166,8 +167,9 @@ impl State {
             return refused;
         }
         let subject = posting::subject(&entry);
-        let tiding = Tiding::of_change(&entry, was, by.at);
-        tiding
+        let stood = self.outbox.stands(&entry);
+        let tidings = Tiding::of_change(&entry, stood, by.at);
+        tidings
             .into_iter()
             .for_each(|tiding| self.effects.tidings.write(tiding));
         self.outbox.put(entry);

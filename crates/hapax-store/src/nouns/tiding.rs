@@ -1,6 +1,6 @@
 //! What operators are to hear about endpoints and deliveries.
 
-use hapax_ledger::id::{AppId, EndpointId, EventId};
+use hapax_ledger::id::{AppId, AttemptId, EndpointId, EventId};
 use hapax_ledger::outcome::Outcome;
 use hapax_ledger::time::Time;
 
@@ -53,13 +53,18 @@ pub enum News {
     Exhausted(Attempted),
     /// A delivery that had been given up got through.
     Recovered(Attempted),
+    /// A delivery that has failed some times, as was told, got through after all.
+    GotThrough(Attempted),
 }
 
 impl News {
     /// The attempt that it is about.
     pub fn attempted(&self) -> Option<&Attempted> {
         match self {
-            News::Failing(of) | News::Exhausted(of) | News::Recovered(of) => Some(of),
+            News::Failing(of)
+            | News::Exhausted(of)
+            | News::Recovered(of)
+            | News::GotThrough(of) => Some(of),
             News::Created
             | News::Updated
             | News::Deleted
@@ -74,6 +79,8 @@ impl News {
 pub struct Attempted {
     /// Of this message.
     pub message: EventId,
+    /// Its id, as lists of attempts say it.
+    pub attempt: AttemptId,
     /// What came back.
     pub outcome: Outcome,
     /// The delivery's generation.

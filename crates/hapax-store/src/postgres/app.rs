@@ -135,7 +135,8 @@ pub(super) async fn put(
         Way::Taken(before) => return give_up(taken, Put::Repeated(before)).await,
     };
     let mut revision = lock_revision(&taken).await?;
-    if let Err(refused) = posting::may_put(&entry, was, stands(&taken, &entry).await?) {
+    let stood = stands(&taken, &entry).await?;
+    if let Err(refused) = posting::may_put(&entry, was, stood) {
         return give_up(taken, refused).await;
     }
     if !has_app(&taken, &entry).await? {
@@ -152,7 +153,7 @@ pub(super) async fn put(
         revision += delete_endpoints(&taken, app.id, at, revision).await?;
     }
     set_revision(&taken, revision).await?;
-    let tiding = Tiding::of_change(&entry, was, by.at);
+    let tiding = Tiding::of_change(&entry, stood, by.at);
     let tidings = TidingColumns::of(&tiding);
     if let Some((sql, params)) = tidings.statement() {
         taken.query(sql, &params).await?;
@@ -178,18 +179,17 @@ async fn give_up(taken: Taken, why: Put) -> Result<Put, StoreError> {
 async fn stands(taken: &Taken, entry: &Entry) -> Result<Option<Stands>, StoreError> {
     let rows = match entry {
         Entry::App(app) => {
-            let sql = "SELECT revision, deleted_at IS NOT NULL FROM hapax.app WHERE id = $1";
+            let sql = "SELECT revision, deleted_at IS NOT NULL, FALSE FROM hapax.app WHERE id = $1";
             let id = Uuid(app.id.bytes());
             taken.query(sql, &[(&id, Type::UUID)]).await?
         }
         Entry::Endpoint(endpoint) => {
-            let sql = "SELECT revision, deleted_at IS NOT NULL FROM hapax.endpoint WHERE id = $1";
+            let sql = "SELECT revision, deleted_at IS NOT NULL, standing = 0 FROM hapax.endpoint WHERE id = $1";
             let id = Uuid(endpoint.id.bytes());
             taken.query(sql, &[(&id, Type::UUID)]).await?
         }
         Entry::EventType(event_type) => {
-            let sql =
-                "SELECT revision, deleted_at IS NOT NULL FROM hapax.event_type WHERE name = $1";
+            let sql = "SELECT revision, deleted_at IS NOT NULL, FALSE FROM hapax.event_type WHERE name = $1";
             let name = sendable(&event_type.name);
             taken.query(sql, &[(&name, Type::TEXT)]).await?
         }
@@ -197,6 +197,7 @@ async fn stands(taken: &Taken, entry: &Entry) -> Result<Option<Stands>, StoreErr
     Ok(rows.first().map(|row| Stands {
         revision: row.get::<_, i64>(0) as u64,
         deleted: row.get(1),
+        enabled: row.get(2),
     }))
 }
 

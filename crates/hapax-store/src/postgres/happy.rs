@@ -3,8 +3,8 @@
 //!
 //! Nothing has to be read first. That the worker still holds its effect is part of the statement, and so is that the effect is
 //! alone: it is its event's only one, no other event calls for it, and it has no order. Whoever gives it company marks its row
-//! first, so that a statement that waited for them sees it. And nobody had to send it again: of one that got through after that operators
-//! may have to hear. What does not fit goes the ordinary way (see [`super::advance`]).
+//! first, so that a statement that waited for them sees it. And nobody had to send it again, or was told that it fails: of one that got
+//! through after that operators may have to hear. What does not fit goes the ordinary way (see [`super::advance`]).
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -26,7 +26,7 @@ use super::moment::{LeaseClock, now};
 use super::pool::{Param, Taken};
 use super::wire::{Uuid, sendable};
 use crate::error::StoreError;
-use crate::nouns::Settlement;
+use crate::nouns::{FAILING_AFTER_ATTEMPTS, Settlement};
 use crate::outcome_code::OutcomeCode;
 
 /// A settlement, the effect it is about, and the fence that its worker shows.
@@ -89,6 +89,7 @@ pub(super) async fn settle(
     let claimed = i16::from(before.state.code());
     let ended = i16::from(after.state.code());
     let completed = i16::from(EventStatus::of_effect(after.state, after.skip).code());
+    let tries = FAILING_AFTER_ATTEMPTS as i32;
     let given = clock.given();
     let params: Vec<Param<'_>> = vec![
         (&columns.queue_shard, Type::INT2_ARRAY),
@@ -105,6 +106,7 @@ pub(super) async fn settle(
         (&claimed, Type::INT2),
         (&ended, Type::INT2),
         (&completed, Type::INT2),
+        (&tries, Type::INT4),
     ];
     let found = taken.alone(SETTLE, params).await?;
     Ok(found.iter().map(to_change).collect())
@@ -120,7 +122,7 @@ const SETTLE: &str = concat!(
              unnest($6::int2[]), unnest($7::int8[]), unnest($8::bytea[]), unnest($9::int8[]), unnest($10::text[]))
              AS x (shard, effect, fence, key_shard, outcome, detail, retry_after, excerpt, body_bytes, error)
          WHERE q.shard = x.shard AND q.effect = x.effect AND q.fence = x.fence AND q.state = $12 AND q.started AND q.alone
-             AND q.pass_from = 0
+             AND q.pass_from = 0 AND q.attempts <= $15
          RETURNING q.effect, q.repeat, q.generation, q.attempts, q.pass_from, q.fence, q.lease_until, q.next_at,
              q.ambiguous, q.skip, q.started_at, q.node, x.key_shard, x.outcome, x.detail, x.retry_after, x.excerpt,
              x.body_bytes, x.error, q.shard, q.lane, q.event_shard, q.event

@@ -84,7 +84,8 @@ impl TidingColumns {
         let ended = hand.ended.iter().filter_map(|(id, attempt)| {
             let effect = &hand.held.get(id)?.effect;
             let latest = effect.record.fence == attempt.fence;
-            latest.then(|| Tiding::of_attempt(effect, attempt.outcome, attempt.ended_at))?
+            let (began, at) = (attempt.started_at, attempt.ended_at);
+            latest.then(|| Tiding::of_attempt(effect, attempt.outcome, began, at))?
         });
         let tidings: Vec<Tiding> = ended.collect();
         TidingColumns::of(&tidings)

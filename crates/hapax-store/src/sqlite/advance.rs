@@ -227,7 +227,8 @@ pub(super) fn apply(
         tx.group
             .tallies
             .count(lane, ended.ended_at, outcome, gave_up);
-        if let Some(tiding) = Tiding::of_attempt(&held.effect, outcome, ended.ended_at) {
+        let (began, at) = (ended.started_at, ended.ended_at);
+        if let Some(tiding) = Tiding::of_attempt(&held.effect, outcome, began, at) {
             tiding::write(tx.db, &tiding)?;
         }
     }

@@ -87,7 +87,8 @@ pub(super) fn put(
     if let Some(before) = audit::before(db, by)? {
         return Ok(Put::Repeated(before));
     }
-    if let Err(refused) = posting::may_put(&entry, was, stands(db, &entry)?) {
+    let stood = stands(db, &entry)?;
+    if let Err(refused) = posting::may_put(&entry, was, stood) {
         return Ok(refused);
     }
     match (has_app(db, &entry)?, is_taken(db, &entry)?) {
@@ -102,7 +103,7 @@ pub(super) fn put(
     if let (Entry::App(app), Some(at)) = (&entry, entry.deleted_at()) {
         revision = delete_endpoints(db, app.id, at, revision)?;
     }
-    if let Some(tiding) = Tiding::of_change(&entry, was, by.at) {
+    for tiding in Tiding::of_change(&entry, stood, by.at) {
         tiding::write(db, &tiding)?;
     }
     let record = Record {
@@ -120,17 +121,17 @@ fn stands(db: &Connection, entry: &Entry) -> Result<Option<Stands>, StoreError> 
     let found = match entry {
         Entry::App(app) => found(
             db,
-            "SELECT revision, deleted_at IS NOT NULL FROM app WHERE id = ?1",
+            "SELECT revision, deleted_at IS NOT NULL, FALSE FROM app WHERE id = ?1",
             [app.id.bytes()],
         ),
         Entry::Endpoint(endpoint) => found(
             db,
-            "SELECT revision, deleted_at IS NOT NULL FROM endpoint WHERE id = ?1",
+            "SELECT revision, deleted_at IS NOT NULL, standing = 0 FROM endpoint WHERE id = ?1",
             [endpoint.id.bytes()],
         ),
         Entry::EventType(event_type) => found(
             db,
-            "SELECT revision, deleted_at IS NOT NULL FROM event_type WHERE name = ?1",
+            "SELECT revision, deleted_at IS NOT NULL, FALSE FROM event_type WHERE name = ?1",
             [&event_type.name],
         ),
     };
@@ -143,6 +144,7 @@ fn found(db: &Connection, statement: &str, of: impl Params) -> rusqlite::Result<
         Ok(Stands {
             revision: row.get::<_, i64>(0)? as u64,
             deleted: row.get(1)?,
+            enabled: row.get(2)?,
         })
     });
     found.optional()

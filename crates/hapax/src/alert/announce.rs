@@ -9,7 +9,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use hapax_ledger::time::Time;
 use hapax_store::StoreError;
-use hapax_store::nouns::{TIDINGS_PER_PAGE, Tiding, app_of_source};
+use hapax_store::nouns::{TIDINGS_PER_PAGE, Tiding};
 use tokio::sync::watch;
 
 use super::notice::{self, Told};
@@ -157,13 +157,12 @@ impl Announcer {
 
     /// The tiding with what is known of its endpoint.
     async fn operational(&self, tiding: &Tiding) -> Result<Option<Operational>, StoreError> {
-        let mut app = tiding.app;
-        if let (None, Some(attempted)) = (app, tiding.news.attempted()) {
-            let message = self.publisher.store.message(attempted.message).await?;
-            app = message.and_then(|message| app_of_source(&message.event.source));
-        }
+        let message = match tiding.news.attempted() {
+            Some(attempted) => self.publisher.store.message(attempted.message).await?,
+            None => None,
+        };
         let catalog = self.publisher.registry.fresh().await?;
-        Ok(Operational::of(tiding, app, &catalog))
+        Ok(Operational::of(tiding, message.as_ref(), &catalog))
     }
 
     async fn tell_where_alerts_go(

@@ -23,6 +23,7 @@ impl Shared {
         loop {
             match self.beat().await {
                 Ok(gained) => {
+                    self.directory.gained(&gained);
                     self.find_uncertain_in(&gained);
                     lock(&self.gained).extend(gained);
                     self.beaten.send_replace(());

@@ -46,6 +46,9 @@ pub trait Directory: Send + Sync {
     /// that its endpoint is in.
     async fn refresh(&self) -> Result<(), StoreError>;
 
+    /// This node begins to look after these shards: what it remembers of their lanes may be out of date.
+    fn gained(&self, shards: &[u16]);
+
     /// An attempt is settled.
     async fn settled(&self, settled: Settled<'_>);
 }
@@ -62,6 +65,8 @@ impl Directory for NoEndpoints {
     async fn refresh(&self) -> Result<(), StoreError> {
         Ok(())
     }
+
+    fn gained(&self, _: &[u16]) {}
 
     async fn settled(&self, _: Settled<'_>) {}
 }

@@ -41,14 +41,17 @@ pub enum Hold {
 impl Shards {
     /// What may be done with a shard now.
     pub fn hold(&self, shard: u16, now: Instant) -> Hold {
-        let relied_on = self.until.is_some_and(|until| now < until);
-        if !relied_on || !self.held.contains(&shard) {
+        if !self.is_relied_on(now) || !self.held.contains(&shard) {
             return Hold::NotOurs;
         }
         match self.closing.contains_key(&shard) {
             true => Hold::Closing,
             false => Hold::Ours,
         }
+    }
+
+    fn is_relied_on(&self, now: Instant) -> bool {
+        self.until.is_some_and(|until| now < until)
     }
 
     /// Are there other nodes?
@@ -71,8 +74,8 @@ impl Shards {
         closing.filter(|shard| !busy.contains(shard)).collect()
     }
 
-    /// A beat was answered at this moment. Gives the shards to look at: those that this node begins to look after, be they new to it
-    /// or no longer meant for another.
+    /// A beat was answered at this moment. Gives the shards to look at: those that this node begins to look after, be they new to it,
+    /// no longer meant for another, or perhaps another's meanwhile, since the beat before was long ago.
     pub fn beaten(
         &mut self,
         beaten: Beaten,
@@ -81,7 +84,10 @@ impl Shards {
         now: Instant,
         busy: impl FnOnce() -> BTreeSet<u16>,
     ) -> Vec<u16> {
-        let before = self.kept();
+        let before = match self.is_relied_on(now) {
+            true => self.kept(),
+            false => BTreeSet::new(),
+        };
         self.held = beaten.held.into_iter().collect();
         self.until = Some(until);
         self.nodes = beaten.nodes;
@@ -200,6 +206,15 @@ mod tests {
         // The other node has gone before it got them: what was not looked after meanwhile is looked at.
         assert_eq!(node.beat(1, &[0, 1, 2, 3], &[]), [1, 3]);
         assert_eq!(node.shards.hold(1, node.now + 3 * BEAT), Hold::NotOurs);
+    }
+
+    /// Another node may have looked after them in between, and have gone.
+    #[test]
+    fn what_was_not_relied_on_any_more_is_gained_anew() {
+        let mut node = Node::new();
+        assert!(node.beat(1, &[0, 1, 2, 3], &[]).is_empty());
+        node.now += 3 * BEAT;
+        assert_eq!(node.beat(1, &[0, 1, 2, 3], &[]), [0, 1, 2, 3]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use hapax_store::StoreError;
 use hapax_store::nouns::{Authority, Classes, Command, Commanded, Decision, Effect, NewEffect};
 
 use super::ids;
-use super::operator::Operator;
+use super::operator::{Granted, Operator, Terms};
 
 /// What is wanted of a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl Operator {
             return Ok(Sent::Nothing);
         };
         if is_claimed {
-            return Ok(Sent::UnderWay);
+            return self.under_way(event, by).await;
         }
         let command = Command {
             event,
@@ -94,6 +94,19 @@ impl Operator {
             classes: Classes::new(),
         };
         self.command(command).await.map(Sent::Commanded)
+    }
+
+    /// An attempt is under way, perhaps for this very request, whose answer was lost.
+    async fn under_way(&self, event: EventId, by: Authority) -> Result<Sent, StoreError> {
+        let terms = Terms {
+            by,
+            if_revision: None,
+            dry_run: false,
+        };
+        Ok(match self.before(event, &terms).await? {
+            Some(Granted::Commanded(before)) => Sent::Commanded(before),
+            Some(_) | None => Sent::UnderWay,
+        })
     }
 }
 

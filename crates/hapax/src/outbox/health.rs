@@ -30,6 +30,8 @@ pub struct Patience {
     pub warned_before: Span,
     /// After so long it is said to be failing.
     pub failing_after: Span,
+    /// A first failure counts for so long without a second. Whoever fails again after that is not on its way to a warning already.
+    pub remembered_for: Span,
 }
 
 impl Patience {
@@ -41,6 +43,7 @@ impl Patience {
             warned_after: Span::from_micros(disabled_after.micros() - fifth.micros()),
             warned_before: WARNED_BEFORE.min(fifth),
             failing_after: FAILING_AFTER.min(fifth),
+            remembered_for: Span::from_micros(disabled_after.micros() - fifth.micros()),
         }
     }
 }
@@ -56,7 +59,7 @@ impl Default for Patience {
 pub enum Verdict {
     /// Nothing that is not known already.
     AsBefore,
-    /// The first failure after a success: to be remembered.
+    /// The first failure after a success, or after a long time: to be remembered.
     Failed,
     /// A success after failures that are only remembered: to be forgotten.
     WellAgain,
@@ -106,13 +109,21 @@ pub fn judge(
             Verdict::Failed
         }
         (Evidence::Refused { .. } | Evidence::NotApplied | Evidence::Ambiguous, None, Some(at)) => {
-            match now >= at + patience.failing_after {
-                true => Verdict::Turned {
-                    failing_since: Some(at),
-                },
-                false => Verdict::AsBefore,
-            }
+            fails_again(at, patience, now)
         }
+    }
+}
+
+fn fails_again(at: Time, patience: Patience, now: Time) -> Verdict {
+    match (
+        now >= at + patience.failing_after,
+        now > at + patience.remembered_for,
+    ) {
+        (_, true) => Verdict::Failed,
+        (true, false) => Verdict::Turned {
+            failing_since: Some(at),
+        },
+        (false, false) => Verdict::AsBefore,
     }
 }
 

@@ -10,7 +10,7 @@ use hapax_ledger::id::EndpointId;
 use hapax_ledger::outcome::Outcome;
 use hapax_ledger::time::Time;
 use hapax_store::StoreError;
-use hapax_store::nouns::{Endpoint, Mark, Put};
+use hapax_store::nouns::{Endpoint, Mark, Put, lane_shard};
 use hapax_store::outbox::MARKS_PER_COMMIT;
 
 use super::health::{self, Verdict};
@@ -28,6 +28,14 @@ pub(super) struct Noted {
     outcome: Outcome,
     at: Time,
     ends: bool,
+}
+
+/// The first failure of an endpoint after a success, while it is not written down.
+#[derive(Clone, Copy)]
+pub(super) struct FirstFailure {
+    at: Time,
+    /// The endpoint as it was then: what its owner has changed since may be what was wrong.
+    revision: u64,
 }
 
 /// What is to be written about one endpoint.
@@ -109,7 +117,9 @@ impl Registry {
         now: Time,
     ) -> Option<(Arc<Endpoint>, Verdict)> {
         let endpoint = self.catalog().endpoint_by_id(id)?.clone();
-        let failed_at = self.failed().get(&id).copied();
+        let first = self.failed().get(&id).copied();
+        let first = first.filter(|first| first.revision == endpoint.revision);
+        let failed_at = first.map(|first| first.at);
         let patience = self.settings().patience;
         match health::judge(&endpoint, outcome, failed_at, patience, now) {
             Verdict::AsBefore => None,
@@ -118,7 +128,8 @@ impl Registry {
                 if failed.len() >= FAILED_MAX {
                     failed.clear();
                 }
-                failed.entry(id).or_insert(now);
+                let revision = endpoint.revision;
+                failed.insert(id, FirstFailure { at: now, revision });
                 None
             }
             Verdict::WellAgain => {
@@ -129,7 +140,14 @@ impl Registry {
         }
     }
 
-    fn failed(&self) -> MutexGuard<'_, HashMap<EndpointId, Time>> {
+    /// Forgets first failures of the lanes in these shards: another node may have seen successes since.
+    pub(super) fn forget_failures(&self, shards: &[u16]) {
+        let of = self.store.shards();
+        let mut failed = self.failed();
+        failed.retain(|id, _| !shards.contains(&lane_shard(&id.to_string(), of)));
+    }
+
+    fn failed(&self) -> MutexGuard<'_, HashMap<EndpointId, FirstFailure>> {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

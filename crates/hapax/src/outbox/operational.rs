@@ -8,7 +8,7 @@ use hapax_ledger::id::{AppId, EndpointId, MessageId, RawId};
 use hapax_ledger::key::composite;
 use hapax_ledger::outcome::Outcome;
 use hapax_ledger::time::Time;
-use hapax_store::nouns::{About, App, News, Tiding};
+use hapax_store::nouns::{About, App, Attempted, Message, News, Standing, Tiding, app_of_source};
 use serde_json::{Value, json};
 
 use super::catalog::Catalog;
@@ -49,6 +49,8 @@ pub struct Operational {
     pub endpoint: EndpointId,
     /// What its owner calls the endpoint.
     pub endpoint_uid: Option<String>,
+    /// What its owner calls the message, if it is about one.
+    pub message_uid: Option<String>,
     /// What.
     pub what: News,
 }
@@ -66,10 +68,17 @@ pub const OPERATIONAL_TYPES: [&str; 8] = [
 ];
 
 impl Operational {
-    /// A tiding with what this catalogue knows of its endpoint, whose application is this if the catalogue does not know it any more.
-    pub fn of(tiding: &Tiding, app: Option<AppId>, catalog: &Catalog) -> Option<Operational> {
+    /// A tiding with what is known of the message that it is about, and what this catalogue knows of its endpoint. Whose the endpoint is
+    /// the message says as well, if the catalogue does not know it any more.
+    pub fn of(
+        tiding: &Tiding,
+        message: Option<&Message>,
+        catalog: &Catalog,
+    ) -> Option<Operational> {
         let endpoint = catalog.endpoint_by_id(tiding.endpoint);
-        let app = app.or(endpoint.map(|endpoint| endpoint.app))?;
+        let sent_by = message.and_then(|message| app_of_source(&message.event.source));
+        let known = endpoint.map(|endpoint| endpoint.app);
+        let app = tiding.app.or(sent_by).or(known)?;
         let app_uid = catalog.app_by_id(app).and_then(|app| app.uid.as_deref());
         let endpoint_uid = endpoint.and_then(|endpoint| endpoint.uid.as_deref());
         Some(Operational {
@@ -78,6 +87,7 @@ impl Operational {
             app_uid: app_uid.map(str::to_owned),
             endpoint: tiding.endpoint,
             endpoint_uid: endpoint_uid.map(str::to_owned),
+            message_uid: message.and_then(|message| message.about.event_id.clone()),
             what: tiding.news.clone(),
         })
     }
@@ -85,11 +95,14 @@ impl Operational {
     /// Is it trouble, which is told where alerts go as well?
     pub fn is_for_alerts(&self) -> bool {
         match self.what {
-            News::Disabled { .. }
-            | News::Disabling { .. }
-            | News::Exhausted(_)
-            | News::Recovered(_) => true,
-            News::Created | News::Updated | News::Deleted | News::Failing(_) => false,
+            // Its owner knows.
+            News::Disabled { standing, .. } => standing != Standing::Disabled,
+            News::Disabling { .. } | News::Exhausted(_) | News::Recovered(_) => true,
+            News::Created
+            | News::Updated
+            | News::Deleted
+            | News::Failing(_)
+            | News::GotThrough(_) => false,
         }
     }
 
@@ -103,7 +116,7 @@ impl Operational {
             News::Disabling { .. } => "endpoint.disabling",
             News::Failing(_) => "message.attempt.failing",
             News::Exhausted(_) => "message.attempt.exhausted",
-            News::Recovered(_) => "message.attempt.recovered",
+            News::Recovered(_) | News::GotThrough(_) => "message.attempt.recovered",
         }
     }
 
@@ -115,7 +128,10 @@ impl Operational {
             News::Disabling { failing_since, .. } => time_text(*failing_since),
             // To the microsecond: an owner may change it often.
             News::Created | News::Updated | News::Deleted => self.at.micros().to_string(),
-            News::Failing(of) | News::Exhausted(of) | News::Recovered(of) => {
+            News::Failing(of)
+            | News::Exhausted(of)
+            | News::Recovered(of)
+            | News::GotThrough(of) => {
                 let message = MessageId(of.message.0);
                 format!("{message}#{}.{}", of.generation, of.attempts)
             }
@@ -162,7 +178,8 @@ impl Operational {
                 standing,
                 failing_since,
             } => json!({
-                "trigger": standing.word(),
+                "trigger": trigger(*standing),
+                "reason": standing.word(),
                 "failSince": failing_since.map(time_text),
             }),
             News::Disabling {
@@ -172,20 +189,37 @@ impl Operational {
                 "failSince": time_text(*failing_since),
                 "disabledFrom": time_text(*disabled_from),
             }),
-            News::Failing(of) | News::Exhausted(of) | News::Recovered(of) => json!({
+            News::Failing(of)
+            | News::Exhausted(of)
+            | News::Recovered(of)
+            | News::GotThrough(of) => json!({
                 "msgId": MessageId(of.message.0).to_string(),
-                "lastAttempt": {
-                    "timestamp": time_text(self.at),
-                    "outcome": of.outcome.to_string(),
-                    "responseStatusCode": status(of.outcome),
-                    "number": of.attempts,
-                },
+                "msgEventId": self.message_uid,
+                "lastAttempt": self.last(of),
             }),
         };
         if let (Some(data), Some(more)) = (data.as_object_mut(), more.as_object()) {
             data.extend(more.clone());
         }
         data
+    }
+
+    fn last(&self, of: &Attempted) -> Value {
+        json!({
+            "id": of.attempt.to_string(),
+            "timestamp": time_text(self.at),
+            "outcome": of.outcome.to_string(),
+            "responseStatusCode": status(of.outcome),
+            "number": of.attempts,
+        })
+    }
+}
+
+/// Who has disabled it, as other systems of the kind say it.
+fn trigger(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Enabled | Standing::Disabled => "manual",
+        Standing::Gone | Standing::Failed => "automatic",
     }
 }
 

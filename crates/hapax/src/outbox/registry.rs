@@ -21,7 +21,7 @@ use super::catalog::Catalog;
 use super::endpoint::{self, Surroundings};
 use super::extra::{self, EventTypeExtra};
 use super::health::Patience;
-use super::marking::Noted;
+use super::marking::{FirstFailure, Noted};
 use crate::clock;
 use crate::dispatch::directory::{Directory, Found, Settled};
 use crate::dispatch::gate::Rules;
@@ -52,7 +52,7 @@ pub struct Registry {
     /// One writes down how endpoints do, for all who have seen something.
     pub(super) marking: tokio::sync::Mutex<()>,
     /// Endpoints that have begun to fail, and since when.
-    pub(super) failed: Mutex<HashMap<EndpointId, Time>>,
+    pub(super) failed: Mutex<HashMap<EndpointId, FirstFailure>>,
     /// What is to be written about endpoints.
     pub(super) noted: Mutex<HashMap<EndpointId, Noted>>,
     /// Rings when something is to be told.
@@ -239,6 +239,10 @@ impl Directory for Registry {
         self.ask().await
     }
 
+    fn gained(&self, shards: &[u16]) {
+        self.forget_failures(shards);
+    }
+
     async fn settled(&self, settled: Settled<'_>) {
         let Ok(id) = settled.effect.name.parse::<EndpointId>() else {
             return;
@@ -248,7 +252,7 @@ impl Directory for Registry {
             record: settled.change.next,
             ..settled.effect.clone()
         };
-        if Tiding::of_attempt(&effect, settled.outcome, now).is_some() {
+        if Tiding::tells_of(&effect, settled.outcome) {
             self.untold.notify_one();
         }
         self.note(id, settled.outcome, now).await;

@@ -70,6 +70,14 @@ fn failures_are_written_down_when_they_last() {
         failing_since: Some(START),
     };
     assert_eq!(judge(500, patience.failing_after), turned);
+    let long = patience.remembered_for;
+    assert_eq!(judge(500, long), turned);
+    let anew = judge(500, long + Span::from_micros(1));
+    assert_eq!(
+        anew,
+        Verdict::Failed,
+        "nothing is known of the time between"
+    );
 }
 
 #[test]
@@ -135,6 +143,7 @@ fn a_short_patience_has_the_same_steps() {
         warned_after: Span::from_secs(8),
         warned_before: Span::from_secs(2),
         failing_after: Span::from_secs(2),
+        remembered_for: Span::from_secs(8),
     };
     assert_eq!(patience, expected);
 }

@@ -1,5 +1,10 @@
 //! What deliveries carry, and who can verify them.
 
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use hapax::outbox::extra::{AppExtra, EndpointExtra, NamesWord, SchemeWord};
 use hapax::outbox::sealed::Opened;
 use hapax::{clock, entropy};
@@ -164,6 +169,80 @@ async fn a_rotation_leaves_no_gap() {
         assert_eq!((old, new), (number < 20, number >= 10), "{number}");
     }
     scene.end().await;
+}
+
+/// Secrets are changed again and again while messages are created, sent and sent again: each request verifies with the secret that its
+/// consumer had when its message was created, and with the one before, whose time is not over; and one that is repeated after a change
+/// verifies with what came of it as well.
+#[tokio::test(flavor = "multi_thread")]
+async fn rotations_leave_no_gap_for_what_is_on_its_way() {
+    const ROTATIONS: u8 = 5;
+    let known = Mutex::new(BTreeSet::new());
+    let world = World::new(move |seen| {
+        let id = seen.headers["webhook-id"].clone();
+        let is_first = known.lock().expect("whole").insert(id);
+        match (is_first, said(seen).1, seen.nth % 3) {
+            (true, true, _) => Act::HeldThen(500),
+            (true, false, 0) => Act::Answer(500),
+            _ => Act::Answer(200),
+        }
+    });
+    let scene = Scene::new().await;
+    let app = scene.app(&AppExtra::default()).await;
+    let id = scene.endpoint(app, &world.url("/"), tries(3)).await;
+    let fresh = (1..=ROTATIONS).map(|n| format!("whsec_{}", STANDARD.encode([n; 24])));
+    let keys: Vec<String> = std::iter::once(SECRET.to_owned()).chain(fresh).collect();
+    let publish = |after: usize, held: bool| {
+        let body = json!({"after": after, "held": held}).to_string();
+        let scene = &scene;
+        async move { scene.publish(app, &body, About::default()).await }
+    };
+    let mut events = Vec::new();
+    for (after, key) in keys[1..].iter().enumerate() {
+        events.push(publish(after, true).await);
+        let is_held = |seen: &&Seen| said(seen) == (after, true);
+        let holds = |seen: &[Seen]| seen.iter().any(|one| is_held(&one));
+        let some = async {
+            let mut some = Vec::new();
+            for _ in 0..20 {
+                some.push(publish(after, false).await);
+            }
+            some
+        };
+        let change = async {
+            block_in_place(|| world.wait_for("the one that is held", holds));
+            let hour = Span::from_hours(1);
+            let rotated = scene.change(id, |endpoint| rotate(&scene, endpoint, key, hour));
+            rotated.await;
+        };
+        let (some, ()) = tokio::join!(some, change);
+        events.extend(some);
+        world.release(1);
+    }
+    for event in events {
+        scene.until_state(event, EffectState::Done).await;
+    }
+    let mut known = BTreeSet::new();
+    for one in world.seen() {
+        let (after, held) = said(&one);
+        let is_first = known.insert(one.headers["webhook-id"].clone());
+        let verifies = |key: usize| verifies("standard-webhooks", &keys[key], &one);
+        assert!(
+            verifies(after) && verifies(after.saturating_sub(1)),
+            "{one:?}"
+        );
+        if held {
+            assert_eq!(verifies(after + 1), !is_first, "{one:?}");
+        }
+    }
+    scene.end().await;
+}
+
+/// After how many changes a message was created, and whether its first request is held.
+fn said(seen: &Seen) -> (usize, bool) {
+    let body: Value = serde_json::from_slice(&seen.body).expect("JSON");
+    let after = body["after"].as_u64().expect("a number");
+    (after as usize, body["held"] == true)
 }
 
 fn rotate(scene: &Scene, endpoint: &mut hapax_store::nouns::Endpoint, key: &str, overlap: Span) {

@@ -6,7 +6,7 @@ use hapax::outbox::extra::AppExtra;
 use hapax::outbox::health::Patience;
 use hapax::{clock, operate::ids};
 use hapax_ledger::effect::EffectState;
-use hapax_ledger::id::RunId;
+use hapax_ledger::id::{EndpointId, RunId};
 use hapax_ledger::outcome::Outcome;
 use hapax_ledger::time::Span;
 use hapax_store::conformance::database::with_database;
@@ -70,10 +70,76 @@ async fn five_days_of_failures_are_the_end() {
         failing_since: Some(start + again),
     };
     assert_eq!(told.what, what);
-    assert_eq!(told.data()["trigger"], "failed");
+    assert_eq!(told.data()["trigger"], "automatic");
+    assert_eq!(told.data()["reason"], "failed");
     note(500, again + patience.disabled_after + Span::from_days(1)).await;
     assert_eq!(scene.untold().await, [], "told once");
     scene.end().await;
+}
+
+/// What was only remembered of an endpoint is nothing that is known of it any more once its owner has changed it: its next failures are
+/// the first.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_that_its_owner_changed_begins_anew() {
+    let scene = Scene::new().await;
+    let app = scene.app(&AppExtra::default()).await;
+    let id = scene
+        .endpoint(app, "http://127.0.0.1:9/", Wish::default())
+        .await;
+    let (start, patience) = (clock::now(), Patience::default());
+    let note = |after: Span| scene.registry.note(id, answered(500), start + after);
+    note(Span::ZERO).await;
+    for standing in [Standing::Disabled, Standing::Enabled] {
+        scene
+            .change(id, |endpoint| endpoint.standing = standing)
+            .await;
+    }
+    let later = Span::from_days(1);
+    note(later).await;
+    assert_eq!(scene.known(id).failing_since, None, "a first failure");
+    note(later + patience.failing_after).await;
+    assert_eq!(scene.known(id).failing_since, Some(start + later));
+    scene.end().await;
+}
+
+/// What a node remembers of a lane is over once another has looked after it: it may have seen successes.
+#[test]
+fn a_first_failure_is_forgotten_where_another_node_came_in_between() {
+    with_database(|database| async move {
+        let url = database.url();
+        let first = Scene::on(&url).await;
+        let app = first.app(&AppExtra::default()).await;
+        let mut all = Vec::new();
+        for _ in 0..8 {
+            let made = first.endpoint(app, "http://127.0.0.1:9/", Wish::default());
+            all.push(made.await);
+        }
+        let is_ours = |id: &EndpointId| first.publisher.dispatcher.looks_after(&id.to_string());
+        until(|| all.iter().all(is_ours)).await;
+        let (start, patience) = (clock::now(), Patience::default());
+        for id in &all {
+            first.registry.note(*id, answered(500), start).await;
+        }
+        let second = Scene::on(&url).await;
+        until(|| !all.iter().all(is_ours)).await;
+        let moved: Vec<EndpointId> = all.iter().filter(|id| !is_ours(id)).copied().collect();
+        second.end().await;
+        until(|| all.iter().all(is_ours)).await;
+        for id in moved {
+            let again = start + patience.failing_after;
+            first.registry.note(id, answered(500), again).await;
+            assert_eq!(first.known(id).failing_since, None, "a first failure");
+        }
+        first.end().await;
+    });
+}
+
+async fn until(holds: impl Fn() -> bool) {
+    let start = tick();
+    while !holds() {
+        assert!(tick() - start < 2 * TOO_LONG, "it never comes to that");
+        tokio::task::yield_now().await;
+    }
 }
 
 /// Whoever comes after a restart, or is another node, knows that the owner was told and from when on it is disabled: nobody is told twice,
@@ -91,8 +157,13 @@ async fn a_warning_is_given_once(first: Scene, database: Option<&str>) {
     let (mut nodes, mut from) = (vec![first], Span::ZERO);
     for streak in ["the first", "after a success"] {
         let node = &nodes[nodes.len() - 1];
-        note(node, 500, from).await;
-        note(node, 500, from + patience.failing_after).await;
+        // A node that gains shards forgets what it only remembers of them.
+        let began = tick();
+        while node.known(id).failing_since != Some(start + from) {
+            assert!(tick() - began < TOO_LONG, "it never fails: {streak}");
+            note(node, 500, from).await;
+            note(node, 500, from + patience.failing_after).await;
+        }
         note(node, 500, from + patience.warned_after).await;
         let what = News::Disabling {
             failing_since: start + from,

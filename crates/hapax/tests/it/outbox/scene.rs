@@ -111,6 +111,12 @@ impl Scene {
         let fan_out = Arc::new(FanOut::new(store.clone(), dispatcher.clone()));
         let (stop, stopping) = watch::channel(false);
         let running = tokio::spawn(dispatcher.clone().run(stopping));
+        let start = tick();
+        // The one node of its store has all shards with its first beat, and gains none later.
+        while store.shards() == 1 && !dispatcher.looks_after("anything") {
+            assert!(tick() - start < TOO_LONG, "the store does not hear it");
+            tokio::task::yield_now().await;
+        }
         let publisher = Publisher {
             store: store.clone(),
             registry: registry.clone(),
@@ -272,7 +278,7 @@ impl Scene {
                 let forgotten = self.store.told(vec![next.number]).await;
                 forgotten.expect("the store forgets it");
                 let tiding = next.tiding.expect("it is of this version");
-                let told = Operational::of(&tiding, tiding.app, &self.registry.catalog());
+                let told = Operational::of(&tiding, None, &self.registry.catalog());
                 return told.expect("its endpoint is known");
             }
             assert!(tick() - start < TOO_LONG, "nothing is told");

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::scene::on_each_store;
+use super::scene::{Scene, on_each_store};
+use crate::support::client::Connection;
+use crate::support::server::TOKEN;
 use crate::support::world::World;
 
 #[test]
@@ -164,4 +166,52 @@ fn a_type_is_archived_first_and_gone_only_if_asked() {
         assert_eq!(gone.status, 204);
         assert_eq!(scene.get(path).status, 404);
     });
+}
+
+/// So many ask at once. Each change can be decided anew so often, and a little more.
+const AT_ONCE: usize = 12;
+
+/// Whoever makes what is there, or gets it, and whoever makes or changes it by name, does so whoever else does the same just then.
+#[test]
+fn what_many_make_at_once_is_made_once() {
+    on_each_store(|scene| {
+        let app = json!({"name": "Acme", "uid": "acme"});
+        one_is_made(&scene, "POST", "/app?get_if_exists=true", &app, "id");
+        one_is_made(&scene, "PUT", "/app/other", &json!({"name": "Other"}), "id");
+        let world = World::well();
+        let url = json!({"url": world.url("/")});
+        one_is_made(&scene, "PUT", "/app/acme/endpoint/one", &url, "id");
+        let operators = "/operational-webhook/endpoint/ops";
+        one_is_made(&scene, "PUT", operators, &url, "id");
+        let paid = json!({"description": "paid"});
+        one_is_made(&scene, "PUT", "/event-type/invoice.paid", &paid, "name");
+        // What somebody else has is still taken.
+        let taken = json!({"name": "Third", "uid": "acme"});
+        assert_eq!(scene.post("/app", &taken).code(), "H0325");
+        let other = scene.ask("PUT", "/app/other", &taken);
+        assert_eq!(other.code(), "H0325", "{other:?}");
+    });
+}
+
+#[track_caller]
+fn one_is_made(scene: &Scene, method: &str, path: &str, body: &Value, id: &str) {
+    let body = body.to_string();
+    let request = format!(
+        "{method} /api/v1{path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let mut all: Vec<Connection> = (0..AT_ONCE).map(|_| scene.server.connect()).collect();
+    for one in &mut all {
+        one.send(request.as_bytes()).expect("it is sent");
+    }
+    let answers = all.iter_mut().map(|one| one.answer().expect("an answer"));
+    let answers: Vec<_> = answers.collect();
+    let made = answers.iter().filter(|answer| answer.status == 201).count();
+    assert_eq!(made, 1, "{method} {path}: {answers:?}");
+    let first = answers[0].json()[id].clone();
+    for answer in &answers {
+        assert!(matches!(answer.status, 200 | 201), "{answer:?}");
+        assert_eq!(answer.json()[id], first, "{answer:?}");
+    }
 }

@@ -66,3 +66,30 @@ fn an_endpoint_that_only_fails_is_disabled_after_a_warning() {
     let known = scene.told(200, "GET", path, &Value::Null);
     assert_eq!(known["disabled"], json!(false));
 }
+
+/// What has failed was another place: an endpoint that gets another URL has not failed yet, whatever else is changed.
+#[test]
+fn an_endpoint_with_another_url_has_not_failed_yet() {
+    // It is said to be failing after a fifth of that.
+    let scene = Scene::with(SQLITE, "disable_after = \"15s\"\n");
+    let sink = World::new(|_| Act::Answer(500));
+    scene.app("acme");
+    for uid in ["one", "two"] {
+        let often = json!({"retrySchedule": vec![1; 30]});
+        scene.endpoint("acme", uid, &sink, often);
+    }
+    scene.publish("acme", &message(1));
+    for (uid, method) in [("one", "PATCH"), ("two", "PUT")] {
+        let path = format!("/app/acme/endpoint/{uid}");
+        until(TOO_LONG, "it is said to be failing", || {
+            let known = scene.told(200, "GET", &path, &Value::Null);
+            known["failingSince"].is_string().then_some(())
+        });
+        let kept = json!({"url": sink.url(&format!("/{uid}")), "description": "slow"});
+        let told = scene.told(200, method, &path, &kept);
+        assert!(told["failingSince"].is_string(), "{told}");
+        let moved = json!({"url": sink.url("/elsewhere")});
+        let told = scene.told(200, method, &path, &moved);
+        assert_eq!(told["failingSince"], Value::Null, "{told}");
+    }
+}

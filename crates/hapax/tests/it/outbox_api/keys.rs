@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 
 use super::scene::{Scene, message, on_each_store};
 use crate::support::client::Answer;
+use crate::support::clock::{TOO_LONG, until};
 use crate::support::server::TOKEN;
+use crate::support::world::{Act, World};
 
 fn keyed(scene: &Scene, key: &str, path: &str, body: &Value) -> Answer {
     let head = format!("idempotency-key: {key}\r\n");
@@ -88,5 +90,32 @@ fn a_description_is_imported_once_for_a_key() {
         reused(&keyed(&scene, "k1", path, &spec("two")));
         let known = scene.told(200, "GET", "/event-type/paid", &Value::Null);
         assert_eq!(known["description"], "by hand");
+    });
+}
+
+/// Whoever did not hear that a message is sent again asks again, perhaps while it is on its way: it is the same request.
+#[test]
+fn a_resend_is_the_same_while_it_is_under_way() {
+    on_each_store(|scene| {
+        let world = World::new(|_| Act::Held);
+        scene.app("acme");
+        scene.endpoint("acme", "one", &world, json!({}));
+        let id = scene.publish("acme", &message(1));
+        world.release(1);
+        let done = "/app/acme/endpoint/one/msg?status=0";
+        let is_done = || (scene.listed(done, "id").len() == 1).then_some(());
+        until(TOO_LONG, "it is done", is_done);
+        let path = format!("/app/acme/msg/{id}/endpoint/one/resend");
+        let resend = |key: &str| keyed(&scene, key, &path, &json!({}));
+        assert_eq!(resend("k1").status, 202);
+        world.wait_for("it again", |seen| seen.len() == 2);
+        let same = resend("k1");
+        assert_eq!(same.status, 202, "{same:?}");
+        let other = resend("k2");
+        assert_eq!((other.status, other.code().as_str()), (409, "H0332"));
+        world.release(1);
+        until(TOO_LONG, "it is done again", is_done);
+        assert_eq!(resend("k1").status, 202);
+        assert_eq!(world.seen().len(), 2);
     });
 }

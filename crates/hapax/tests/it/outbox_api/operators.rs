@@ -222,6 +222,91 @@ fn operators_hear_of_changes_and_of_failing_deliveries() {
     });
 }
 
+/// What was told of one type, which is told once.
+#[track_caller]
+fn only(seen: &[Seen], name: &str) -> Value {
+    let told = seen.iter();
+    let told = told.map(|one| serde_json::from_slice(&one.body).expect("JSON"));
+    let of_type: Vec<Value> = told.filter(|event: &Value| event["type"] == name).collect();
+    let [event] = &of_type[..] else {
+        panic!("{name} is told once: {of_type:?}");
+    };
+    event["data"].clone()
+}
+
+/// What is told of attempts has the fields that the SDKs' models of these events have, so that whoever reads them with those finds what
+/// they look for.
+#[test]
+fn what_is_told_of_attempts_reads_as_the_sdks_read_it() {
+    on_each_store(|scene| {
+        let (world, broken) = (World::well(), World::new(|_| Act::Answer(500)));
+        let late = World::new(|seen| match seen.before {
+            0..4 => Act::Answer(500),
+            _ => Act::Answer(200),
+        });
+        let failing = "message.attempt.failing";
+        let (exhausted, recovered) = ("message.attempt.exhausted", "message.attempt.recovered");
+        scene.app("acme");
+        let often = json!({"retrySchedule": [0, 0, 0, 0, 0]});
+        scene.endpoint("acme", "one", &broken, often.clone());
+        operators_endpoint(&scene, &world, json!({"eventTypes": [failing, exhausted]}));
+        let mut asked = message(1);
+        asked["eventId"] = json!("order-1");
+        let id = scene.publish("acme", &asked);
+        let seen = world.wait_for("both", |seen| seen.len() == 2);
+        let mut attempts = BTreeSet::new();
+        for name in [failing, exhausted] {
+            let data = only(&seen, name);
+            let about = (&data["msgId"], &data["msgEventId"]);
+            assert_eq!(about, (&json!(id), &json!("order-1")), "{data}");
+            let last = &data["lastAttempt"];
+            let attempt = last["id"].as_str().expect("an id").to_owned();
+            let path = format!("/app/acme/msg/{id}/attempt/{attempt}");
+            let known = scene.told(200, "GET", &path, &Value::Null);
+            assert_eq!(known["responseStatusCode"], last["responseStatusCode"]);
+            assert!(last["timestamp"].is_string(), "{data}");
+            attempts.insert(attempt);
+        }
+        assert_eq!(attempts.len(), 2, "they are of two attempts");
+        // One that gets through after it was told that it fails is told, too.
+        let put = json!({"url": world.url("/operators"), "eventTypes": [recovered]});
+        scene.told(200, "PUT", &format!("{PATH}/ops"), &put);
+        scene.endpoint("acme", "two", &late, often);
+        scene.publish("acme", &message(2));
+        let seen = world.wait_for("that it recovered", |seen| seen.len() == 3);
+        let data = only(&seen, recovered);
+        assert_eq!(data["lastAttempt"]["responseStatusCode"], 200, "{data}");
+        assert_eq!(data["msgEventId"], Value::Null);
+    });
+}
+
+/// Who has disabled an endpoint is told in the SDKs' words, and why in Hapax's own. Its owner does so once, whatever is said after that.
+#[test]
+fn an_owner_who_disables_an_endpoint_is_told_of() {
+    on_each_store(|scene| {
+        let (gone, world) = (World::new(|_| Act::Answer(410)), World::well());
+        operators_endpoint(&scene, &world, json!({"eventTypes": ["endpoint.disabled"]}));
+        scene.app("acme");
+        scene.endpoint("acme", "one", &gone, json!({}));
+        let path = "/app/acme/endpoint/one";
+        let disabled = json!({"disabled": true});
+        for _ in 0..2 {
+            scene.told(200, "PATCH", path, &disabled);
+        }
+        let seen = world.wait_for("that it is disabled", |seen| !seen.is_empty());
+        let data = only(&seen, "endpoint.disabled");
+        let words = (&data["trigger"], &data["reason"], &data["endpointUid"]);
+        assert_eq!(words, (&json!("manual"), &json!("disabled"), &json!("one")));
+        let enabled = json!({"url": gone.url("/one")});
+        scene.told(200, "PUT", path, &enabled);
+        scene.publish("acme", &message(1));
+        let seen = world.wait_for("that it is gone", |seen| seen.len() == 2);
+        let data = only(&seen[1..], "endpoint.disabled");
+        let words = (&data["trigger"], &data["reason"]);
+        assert_eq!(words, (&json!("automatic"), &json!("gone")));
+    });
+}
+
 /// `kill -9` right after an endpoint was disabled: operators hear of it from the next server, once.
 #[test]
 fn what_was_not_told_before_a_crash_is_told_after_it() {
@@ -254,7 +339,8 @@ fn is_told_after_a_crash(scene: Scene, store: &StoreTarget) {
     let seen = world.wait_for("the event", |seen| !seen.is_empty());
     let told: Value = serde_json::from_slice(&seen[0].body).expect("JSON");
     assert_eq!(told["data"]["endpointId"], endpoint.as_str());
-    assert_eq!(told["data"]["trigger"], "gone");
+    assert_eq!(told["data"]["trigger"], "automatic");
+    assert_eq!(told["data"]["reason"], "gone");
     // The next server has nothing more to tell, and says so by telling what comes after it.
     let scene = scene.restarted();
     let gone = World::new(|_| Act::Answer(410));

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::scene::{Scene, on_each_store};
+use super::scene::{Scene, message, on_each_store};
+use crate::effects::scene::SQLITE;
 use crate::support::client::Connection;
 use crate::support::clock::{TOO_LONG, until};
 use crate::support::server::TOKEN;
@@ -190,4 +191,28 @@ fn a_replacement_by_an_sdk_keeps_what_only_hapax_has() {
         let other = json!({"name": "x", "uid": "other"});
         assert_eq!(scene.ask("PUT", "/app/new", &other).status, 422);
     });
+}
+
+/// An endpoint that says nothing is waited for as long as its own timeout says, whatever others of the same message take.
+#[test]
+fn an_endpoint_is_waited_for_as_long_as_it_wants() {
+    let (scene, hanging) = (Scene::new(SQLITE), World::new(|_| Act::Hang));
+    scene.app("acme");
+    for (uid, seconds) in [("short", 5), ("long", 30)] {
+        let more = json!({"timeoutSeconds": seconds, "retrySchedule": [0]});
+        scene.endpoint("acme", uid, &hanging, more);
+    }
+    scene.publish("acme", &message(1));
+    let attempts = |uid: &str| {
+        let path = format!("/app/acme/attempt/endpoint/{uid}");
+        let page = scene.told(200, "GET", &path, &Value::Null);
+        page["data"].as_array().expect("a list").clone()
+    };
+    let ended = until(TOO_LONG, "it is given up", || attempts("short").pop());
+    assert_eq!(ended["outcome"], "lost: timeout", "{ended}");
+    assert_eq!(ended["responseStatusCode"], 0);
+    let took = ended["responseDurationMs"].as_u64();
+    assert!(took.is_some_and(|took| took >= 5_000), "{ended}");
+    assert_eq!(attempts("long"), [Value::Null; 0], "it has more time");
+    assert_eq!(hanging.seen().len(), 2);
 }

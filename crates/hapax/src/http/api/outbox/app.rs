@@ -204,13 +204,13 @@ pub async fn create(
 ) -> impl IntoResponse {
     let get_if_exists = get_if_exists(query.as_deref())?;
     let app = made(posted.fields(), None, posted.at)?;
-    if let (true, Some(uid)) = (get_if_exists, &app.uid) {
-        let catalog = api.publisher.registry.fresh().await?;
-        if let Some(known) = catalog.app(uid) {
-            return Ok(answer::json(StatusCode::OK, &to_body(known)));
+    let decide = |catalog: &Catalog| {
+        let uid = app.uid.as_deref().filter(|_| get_if_exists);
+        match uid.and_then(|uid| catalog.app(uid)) {
+            Some(known) => Err(answer::json(StatusCode::OK, &to_body(known)).into()),
+            None => Ok(making(app.clone())),
         }
-    }
-    let decide = |_: &Catalog| Ok(making(app.clone()));
+    };
     change::put(&api, &posted, "app.create", StatusCode::CREATED, decide).await
 }
 
@@ -249,17 +249,13 @@ pub async fn replace(
     Path(name): Path<String>,
     posted: Posted,
 ) -> impl IntoResponse {
-    let known = api.publisher.registry.fresh().await?.app(&name).is_some();
-    if !known {
-        if !is_free_name(&name) {
-            return Err(answer::NOT_FOUND.into());
-        }
-        let app = made(posted.fields(), Some(&name), posted.at)?;
-        let decide = |_: &Catalog| Ok(making(app.clone()));
-        return change::put(&api, &posted, "app.create", StatusCode::CREATED, decide).await;
-    }
     let decide = |catalog: &Catalog| {
-        let was = app_of(catalog, &name)?;
+        let Some(was) = catalog.app(&name) else {
+            if !is_free_name(&name) {
+                return Err(answer::NOT_FOUND.into());
+            }
+            return Ok(making(made(posted.fields(), Some(&name), posted.at)?));
+        };
         let mut app = App {
             uid: was.uid.clone(),
             created_at: was.created_at,
@@ -269,7 +265,7 @@ pub async fn replace(
         };
         changed(posted.fields(), &mut app, was.revision)
     };
-    change::put(&api, &posted, "app.update", StatusCode::OK, decide).await
+    change::upsert(&api, &posted, ["app.create", "app.update"], decide).await
 }
 
 /// Changes what is said of an application; `null` clears a field.

@@ -26,6 +26,13 @@ pub(super) struct Change<B> {
     pub(super) body: B,
 }
 
+/// What a change was decided on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Base {
+    Nothing,
+    Known,
+}
+
 /// What became of it.
 pub(super) enum Changed<B> {
     /// It is made.
@@ -41,21 +48,58 @@ pub(super) async fn make<B: Serialize>(
     action: &'static str,
     decide: impl Fn(&Catalog) -> Result<Change<B>, Halt>,
 ) -> Result<Changed<B>, Halt> {
+    let decided = decided(api, posted, |_| action, decide);
+    decided.await.map(|(_, changed)| changed)
+}
+
+/// The same for a change that has another name where nothing was there before. Says as well whether it is one of those.
+async fn decided<B: Serialize>(
+    api: &Api,
+    posted: &Posted,
+    action: impl Fn(Base) -> &'static str,
+    decide: impl Fn(&Catalog) -> Result<Change<B>, Halt>,
+) -> Result<(Base, Changed<B>), Halt> {
     let registry = &api.publisher.registry;
+    let mut was_taken = false;
     for _ in 0..DECIDED_MAX {
         let change = decide(&*registry.fresh().await?)?;
+        let base = match change.was {
+            0 => Base::Nothing,
+            _ => Base::Known,
+        };
         let said = serde_json::to_string(&change.body).unwrap_or_default();
         let by = posted.authority(String::new());
-        let put = registry.put(change.entry, change.was, action, by, said);
+        let put = registry.put(change.entry, change.was, action(base), by, said);
         match put.await? {
-            Put::Done { .. } => return Ok(Changed::Made(change.body)),
-            Put::Repeated(before) => return Ok(Changed::Before(before)),
+            Put::Done { .. } => return Ok((base, Changed::Made(change.body))),
+            Put::Repeated(before) => return Ok((base, Changed::Before(before))),
             // What is known is the latest again.
             Put::Moved => {}
+            // Perhaps somebody else has just made the very thing, and it is to be changed, or only to be said.
+            Put::Taken if base == Base::Nothing && !was_taken => was_taken = true,
             Put::Taken => return Err(answer::UID_TAKEN.into()),
         }
     }
     Err(answer::BUSY.into())
+}
+
+/// Makes something or changes what is there, under these two names of what is done, and says what came of it.
+pub(super) async fn upsert<B: Serialize>(
+    api: &Api,
+    posted: &Posted,
+    [create, update]: [&'static str; 2],
+    decide: impl Fn(&Catalog) -> Result<Change<B>, Halt>,
+) -> Outcome {
+    let action = |base| match base {
+        Base::Nothing => create,
+        Base::Known => update,
+    };
+    let (base, changed) = decided(api, posted, action, decide).await?;
+    let status = match base {
+        Base::Nothing => StatusCode::CREATED,
+        Base::Known => StatusCode::OK,
+    };
+    Ok(said(changed, status))
 }
 
 /// Makes a change, and says what came of it.
@@ -66,10 +110,15 @@ pub(super) async fn put<B: Serialize>(
     status: StatusCode,
     decide: impl Fn(&Catalog) -> Result<Change<B>, Halt>,
 ) -> Outcome {
-    Ok(match make(api, posted, action, decide).await? {
+    let changed = make(api, posted, action, decide).await?;
+    Ok(said(changed, status))
+}
+
+fn said<B: Serialize>(changed: Changed<B>, status: StatusCode) -> Answer {
+    match changed {
         Changed::Made(body) => answer::json(status, &body),
         Changed::Before(before) => posted::before(before, status),
-    })
+    }
 }
 
 /// The same for a change about which there is nothing to say.

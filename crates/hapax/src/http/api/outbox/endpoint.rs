@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::IntoResponse;
 use hapax_ledger::id::EndpointId;
+use hapax_ledger::time::Time;
 use hapax_store::nouns::{Endpoint, Entry, Standing};
 use hapax_store::vault::Vault;
 use http::StatusCode;
@@ -79,48 +80,49 @@ pub async fn create(
     Path(app): Path<String>,
     posted: Posted,
 ) -> impl IntoResponse {
-    let made = made(&api, &app, &posted, None).await?;
-    make(&api, &app, &posted, &made).await
+    let decide = |catalog: &Catalog| making(&api, catalog, &app, &posted, None);
+    change::put(
+        &api,
+        &posted,
+        "endpoint.create",
+        StatusCode::CREATED,
+        decide,
+    )
+    .await
 }
 
-/// The endpoint that a request describes, not yet kept.
-async fn made(
+/// The change that makes the endpoint which a request describes. `called` is what it was asked for by, and its uid if the request names
+/// none.
+fn making(
     api: &Api,
+    catalog: &Catalog,
     app: &str,
     posted: &Posted,
     called: Option<&str>,
-) -> Result<Endpoint, Halt> {
-    let app = change::find_app(api, app).await?;
+) -> Result<Change<EndpointBody>, Halt> {
+    let app = app_of(catalog, app)?.id;
     let vault = vault(api)?;
     let rules = api.publisher.registry.settings().rules.clone();
     let mut fields = posted.fields();
     let id = EndpointId(ids::fresh(posted.at));
-    let mut endpoint = endpoint_body::blank(id, app.id, posted.at);
+    let mut endpoint = endpoint_body::blank(id, app, posted.at);
     let extra = endpoint_body::fill(&mut fields, &mut endpoint, &rules);
     let key = endpoint_body::secret(&mut fields, "secret", extra.scheme());
     let headers = endpoint_body::headers(&mut fields, "headers");
     fields.finish()?;
+    if !catalog.has_room(app) {
+        return Err(answer::NO_ROOM.into());
+    }
     if let (None, Some(called)) = (&endpoint.uid, called) {
         endpoint.uid = Some(called.into());
     }
     let opened = Opened::new(key, headers, posted.at);
     endpoint_body::seal(&opened, &vault, &mut endpoint);
-    Ok(endpoint)
-}
-
-async fn make(api: &Api, app: &str, posted: &Posted, made: &Endpoint) -> Outcome {
-    let decide = |catalog: &Catalog| {
-        app_of(catalog, app)?;
-        if !catalog.has_room(made.app) {
-            return Err(answer::NO_ROOM.into());
-        }
-        Ok(Change {
-            entry: Entry::Endpoint(Box::new(made.clone())),
-            was: 0,
-            body: to_body(made),
-        })
-    };
-    change::put(api, posted, "endpoint.create", StatusCode::CREATED, decide).await
+    Ok(Change {
+        body: to_body(&endpoint),
+        entry: Entry::Endpoint(Box::new(endpoint)),
+        was: 0,
+    })
 }
 
 /// Makes an endpoint, or replaces what is known of it but for its secret and headers.
@@ -136,38 +138,38 @@ pub async fn replace(
     Path((app, name)): Path<(String, String)>,
     posted: Posted,
 ) -> impl IntoResponse {
-    let of = change::find_app(&api, &app).await?.id;
-    let known = {
-        api.publisher
-            .registry
-            .catalog()
-            .endpoint(of, &name)
-            .is_some()
-    };
-    if !known {
-        let reserved = name.strip_prefix(EndpointId::PREFIX);
-        if !words::is_event_type(&name) || reserved.is_some_and(|rest| rest.starts_with('_')) {
-            return Err(answer::NOT_FOUND.into());
+    let decide = |catalog: &Catalog| {
+        let of = app_of(catalog, &app)?.id;
+        match catalog.endpoint(of, &name) {
+            Some(was) => changed(&api, &posted, was, replaced(was, posted.at)),
+            None if is_free_name(&name) => making(&api, catalog, &app, &posted, Some(&name)),
+            None => Err(answer::NOT_FOUND.into()),
         }
-        let made = made(&api, &app, &posted, Some(&name)).await?;
-        return make(&api, &app, &posted, &made).await;
-    }
-    update(&api, &app, &name, &posted, |was| Endpoint {
+    };
+    let actions = ["endpoint.create", "endpoint.update"];
+    change::upsert(&api, &posted, actions, decide).await
+}
+
+/// May an endpoint that is not there yet be called so? What looks like an id is one, of something else.
+fn is_free_name(called: &str) -> bool {
+    let reserved = called.strip_prefix(EndpointId::PREFIX);
+    words::is_event_type(called) && !reserved.is_some_and(|rest| rest.starts_with('_'))
+}
+
+/// What is left of an endpoint that is replaced, before anything is said of it.
+fn replaced(was: &Endpoint, at: Time) -> Endpoint {
+    // Replaced as a whole: one that does not say that it is disabled is enabled again.
+    let is_enabled = was.standing == Standing::Enabled;
+    Endpoint {
         uid: was.uid.clone(),
         sealed: was.sealed.clone(),
-        // Replaced as a whole: one that does not say that it is disabled is enabled again.
-        failing_since: was
-            .failing_since
-            .filter(|_| was.standing == Standing::Enabled),
-        disabled_from: was
-            .disabled_from
-            .filter(|_| was.standing == Standing::Enabled),
+        failing_since: was.failing_since.filter(|_| is_enabled),
+        disabled_from: was.disabled_from.filter(|_| is_enabled),
         created_at: was.created_at,
         // What the SDKs do not know they cannot send, and do not mean to clear.
         extra: was.extra.clone(),
-        ..endpoint_body::blank(was.id, was.app, posted.at)
-    })
-    .await
+        ..endpoint_body::blank(was.id, was.app, at)
+    }
 }
 
 /// Changes what is said of an endpoint; `null` clears a field.
@@ -181,35 +183,39 @@ pub async fn patch(
     Path((app, name)): Path<(String, String)>,
     posted: Posted,
 ) -> impl IntoResponse {
-    update(&api, &app, &name, &posted, |was| Endpoint {
-        updated_at: posted.at,
-        ..was.clone()
-    })
-    .await
+    let decide = |catalog: &Catalog| {
+        let was = endpoint_of(catalog, &app, &name)?;
+        let begun = Endpoint {
+            updated_at: posted.at,
+            ..(**was).clone()
+        };
+        changed(&api, &posted, was, begun)
+    };
+    change::put(&api, &posted, "endpoint.update", StatusCode::OK, decide).await
 }
 
-async fn update(
+/// The change of an endpoint to what a request says of it.
+fn changed(
     api: &Api,
-    app: &str,
-    name: &str,
     posted: &Posted,
-    begin: impl Fn(&Endpoint) -> Endpoint,
-) -> Outcome {
+    was: &Endpoint,
+    mut endpoint: Endpoint,
+) -> Result<Change<EndpointBody>, Halt> {
     let rules = api.publisher.registry.settings().rules.clone();
-    let decide = |catalog: &Catalog| {
-        let was = endpoint_of(catalog, app, name)?;
-        let mut endpoint = begin(was);
-        let mut fields = posted.fields();
-        let extra = endpoint_body::fill(&mut fields, &mut endpoint, &rules);
-        keeps_scheme(&mut fields, was, &extra);
-        fields.finish()?;
-        Ok(Change {
-            body: to_body(&endpoint),
-            entry: Entry::Endpoint(Box::new(endpoint)),
-            was: was.revision,
-        })
-    };
-    change::put(api, posted, "endpoint.update", StatusCode::OK, decide).await
+    let mut fields = posted.fields();
+    let extra = endpoint_body::fill(&mut fields, &mut endpoint, &rules);
+    keeps_scheme(&mut fields, was, &extra);
+    fields.finish()?;
+    if endpoint.url != was.url {
+        // What has failed was another place.
+        endpoint.failing_since = None;
+        endpoint.disabled_from = None;
+    }
+    Ok(Change {
+        body: to_body(&endpoint),
+        entry: Entry::Endpoint(Box::new(endpoint)),
+        was: was.revision,
+    })
 }
 
 /// A shared secret is no key pair: what signs now has to go on signing.

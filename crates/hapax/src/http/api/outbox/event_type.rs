@@ -218,24 +218,14 @@ pub async fn replace(
     if !words::is_event_type(&name) {
         return Err(answer::NOT_FOUND.into());
     }
-    let known = api
-        .publisher
-        .registry
-        .fresh()
-        .await?
-        .event_type(&name)
-        .is_some();
-    let (action, status) = match known {
-        true => ("event_type.update", StatusCode::OK),
-        false => ("event_type.create", StatusCode::CREATED),
-    };
     let decide = |catalog: &Catalog| {
         let was = catalog.event_type(&name);
         let mut made = blank(&name, posted.at);
         made.created_at = was.map_or(posted.at, |was| was.created_at);
         filled(posted.fields(), made, was.map_or(0, |was| was.revision))
     };
-    change::put(&api, &posted, action, status, decide).await
+    let actions = ["event_type.create", "event_type.update"];
+    change::upsert(&api, &posted, actions, decide).await
 }
 
 /// Changes what is said of a type of events; `null` clears a field.
