@@ -59,6 +59,7 @@ pub mod guard;
 pub mod headers;
 mod keep;
 mod layer;
+mod lease;
 pub mod observe;
 /// Shared with the program `hapax`; no part of what this crate promises.
 #[doc(hidden)]
@@ -78,6 +79,7 @@ pub use body::{AnswerBody, BoxError, GuardBody};
 pub use guard::{Guard, GuardProblem};
 pub use keep::{GuardedRun, Keep, Why};
 pub use layer::{Answering, IdempotencyLayer, Idempotent};
+pub use lease::RunLease;
 pub use observe::{Observer, Verdict};
 pub use principal::{Principal, SharedScope};
 

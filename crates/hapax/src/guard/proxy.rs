@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use hapax_tower::{GuardedRun, Keep, Why};
+use hapax_tower::{GuardedRun, Keep, RunLease, Why};
 use http::header::HeaderMap;
 use http::{Method, Request, Response, Version};
 use http_body_util::{BodyExt, Either, Full};
@@ -87,12 +87,13 @@ impl Way {
             None => &self.line,
         };
         let place = parts.extensions.remove::<Place>();
+        let lease = parts.extensions.remove::<RunLease>();
         parts.uri = target;
         parts.extensions = http::Extensions::new();
         let body = body.map_err(Into::into).boxed_unsync();
         let request = Request::from_parts(parts, body);
         let patience = self.config.timeout;
-        match self.upstreams.send(line, request, patience).await {
+        match self.upstreams.send(line, request, patience, lease).await {
             Ok(response) => self.answer(response, caller, place),
             Err(failed) => self.failed(&failed),
         }
@@ -129,7 +130,9 @@ impl Way {
     fn failed(&self, failed: &NoAnswer) -> Response<ProxyBody> {
         let guard = &*self.config.name;
         let (keep, text) = match failed {
-            NoAnswer::NotSent { text, .. } | NoAnswer::Refused { text } => (Keep::Release, text),
+            NoAnswer::NotSent { text, .. }
+            | NoAnswer::Withheld { text }
+            | NoAnswer::Refused { text } => (Keep::Release, text),
             NoAnswer::Lost { text, .. } => (Keep::Unknown, text),
         };
         tracing::warn!(guard, error = %text, sent = ?keep, "the upstream gave no answer");

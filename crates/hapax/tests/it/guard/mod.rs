@@ -3,6 +3,7 @@
 //! - [`answers`]: the cases of a key, one by one
 //! - [`running`]: requests at a time, callers that go away, and a server that stops
 //! - [`crash`]: `kill -9` with a request under way; a database that is away
+//! - [`pause`]: a server that stands still with a request under way, beyond its lease
 //! - `points`: `kill -9` between every two steps of a request; it needs the shim, and so Linux
 //! - `doubt`: claims of which nobody knows whether the database heard them
 //! - `disk`: a disk that takes no commit; it needs the shim too
@@ -29,6 +30,7 @@ mod http2;
 mod layer;
 mod operators;
 mod passing;
+mod pause;
 mod places;
 #[cfg(target_os = "linux")]
 mod points;
