@@ -49,6 +49,7 @@
 //! the request's extensions is.
 
 mod admit;
+mod asked;
 pub mod atomic;
 mod attempt;
 mod body;
@@ -75,6 +76,9 @@ mod stored;
 #[cfg(feature = "axum")]
 pub mod webhook;
 
+/// Shared with the program `hapax`; no part of what this crate promises.
+#[doc(hidden)]
+pub use body::drain;
 pub use body::{AnswerBody, BoxError, GuardBody};
 pub use guard::{Guard, GuardProblem};
 pub use keep::{GuardedRun, Keep, Why};

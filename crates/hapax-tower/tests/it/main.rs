@@ -7,6 +7,8 @@ mod control;
 mod faults;
 mod lease;
 mod limits;
+#[cfg(feature = "axum")]
+mod nested;
 mod once;
 mod passing;
 mod server;
