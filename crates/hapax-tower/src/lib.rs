@@ -81,7 +81,7 @@ pub mod webhook;
 pub use body::drain;
 pub use body::{AnswerBody, BoxError, GuardBody};
 pub use guard::{Guard, GuardProblem};
-pub use keep::{GuardedRun, Keep, Why};
+pub use keep::{GuardedRun, Keep, MayBeCut, Why};
 pub use layer::{Answering, IdempotencyLayer, Idempotent};
 pub use lease::RunLease;
 pub use observe::{Observer, Verdict};

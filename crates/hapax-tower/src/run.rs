@@ -18,7 +18,7 @@ use crate::caught::{Panicked, caught};
 use crate::clock;
 use crate::guard::Guard;
 use crate::headers;
-use crate::keep::{GuardedRun, Keep, Why};
+use crate::keep::{GuardedRun, Keep, MayBeCut, Why};
 use crate::layer::{Inner, Shared};
 use crate::lease::RunLease;
 use crate::problem::{NOT_SETTLED, Problem, SUPERSEDED};
@@ -183,7 +183,8 @@ where
         body: Bytes::new(),
         trailers: HeaderMap::new(),
     };
-    let (kept, body) = if streams(&head) {
+    let may_be_cut = head.extensions.remove::<MayBeCut>().is_some();
+    let (kept, body) = if may_be_cut || streams(&head) {
         (Kept::NotKept, AnswerBody::passed(body))
     } else {
         match collect(body, guard.answer_bytes_max).await {

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use hapax_tower::{GuardedRun, Keep, RunLease, Why};
+use hapax_tower::{GuardedRun, Keep, MayBeCut, RunLease, Why};
 use http::header::HeaderMap;
+use http::uri::Scheme;
 use http::{Method, Request, Response, Version};
 use http_body_util::{BodyExt, Either, Full};
 use hyper::body::Body;
@@ -105,6 +106,7 @@ impl Way {
         caller: Option<hyper::upgrade::OnUpgrade>,
         place: Option<Place>,
     ) -> Response<ProxyBody> {
+        let may_be_cut = self.may_be_cut(&response);
         if response.status().as_u16() == SWITCHING {
             let Some(caller) = caller else {
                 let mut answer = gateway::unasked_switch().map(Either::Right);
@@ -123,8 +125,17 @@ impl Way {
             response.map(|body| Either::Left(Flowing::new(body, patience).in_place(place)));
         // What the client put there is about the connection to the upstream.
         *response.extensions_mut() = http::Extensions::new();
+        if may_be_cut {
+            response.extensions_mut().insert(MayBeCut);
+        }
         *response.version_mut() = Version::HTTP_11;
         response
+    }
+
+    /// Could this be half of an answer, and nobody would know? With TLS a break is told from an end, and is an error.
+    fn may_be_cut(&self, response: &Response<Arriving>) -> bool {
+        let encrypted = self.config.upstream.uri().scheme() == Some(&Scheme::HTTPS);
+        !encrypted && !response.body().ends_by_itself(response.headers())
     }
 
     fn failed(&self, failed: &NoAnswer) -> Response<ProxyBody> {

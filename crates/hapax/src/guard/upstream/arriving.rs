@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use h2::{Reason, RecvStream};
 use http::HeaderMap;
-use http::header::CONTENT_LENGTH;
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::task::AbortHandle;
 
@@ -100,6 +100,24 @@ impl Streamed {
             false => Some(Err(error)),
         }
     }
+}
+
+impl Arriving {
+    /// Does its end show that it is whole? One of HTTP/1.1 that has neither a length nor chunks ends with the connection, however that ends.
+    pub fn ends_by_itself(&self, head: &HeaderMap) -> bool {
+        match self {
+            Arriving::One(body) => body.size_hint().exact().is_some() || in_chunks(head),
+            Arriving::Two(_) => true,
+        }
+    }
+}
+
+/// Is the last coding of the body chunked?
+fn in_chunks(head: &HeaderMap) -> bool {
+    let last = head.get_all(TRANSFER_ENCODING).iter().next_back();
+    let codings = last.and_then(|value| value.to_str().ok());
+    let last = codings.and_then(|codings| codings.rsplit(',').next());
+    last.is_some_and(|coding| coding.trim().eq_ignore_ascii_case("chunked"))
 }
 
 impl Body for Arriving {

@@ -3,6 +3,7 @@
 //! - [`answers`]: the cases of a key, one by one
 //! - [`running`]: requests at a time, callers that go away, and a server that stops
 //! - [`crash`]: `kill -9` with a request under way; a database that is away
+//! - [`connections`]: connections to the upstream, kept for the next request
 //! - [`pause`]: a server that stands still with a request under way, beyond its lease
 //! - `points`: `kill -9` between every two steps of a request; it needs the shim, and so Linux
 //! - `doubt`: claims of which nobody knows whether the database heard them
@@ -21,6 +22,7 @@ mod answers;
 mod callers;
 mod config;
 mod conform;
+mod connections;
 mod crash;
 #[cfg(target_os = "linux")]
 mod disk;

@@ -26,7 +26,7 @@ fn upstream(serve: impl FnOnce(TcpStream) + Send + 'static) -> SocketAddr {
 }
 
 /// Reads up to a text.
-fn read_until(stream: &mut TcpStream, wanted: &str) -> String {
+pub(super) fn read_until(stream: &mut TcpStream, wanted: &str) -> String {
     let mut read = Vec::new();
     let mut byte = [0];
     while !read.ends_with(wanted.as_bytes()) {
