@@ -199,6 +199,13 @@ pub enum GuardStep {
         /// How long an answer is kept.
         ttl: Span,
     },
+    /// The run ended, and nobody knows whether that was heard: it changes nothing, and is refused unless it was.
+    Confirm {
+        /// Of its claim.
+        fence: Fence,
+        /// What was kept of it.
+        settlement: Settlement,
+    },
     /// The sweep met a run that was lost.
     Lose {
         /// By the store's clock.
@@ -252,6 +259,7 @@ pub fn step(record: &GuardRecord, step: &GuardStep) -> Result<GuardRecord, Guard
             _,
             E::Extend { fence, .. }
             | E::Finish { fence, .. }
+            | E::Confirm { fence, .. }
             | E::ResolveExecuted { fence, .. }
             | E::ResolveNotExecuted { fence, .. },
         ) if fence != record.fence => Err(GuardRejected::StaleFence),
@@ -274,6 +282,7 @@ pub fn step(record: &GuardRecord, step: &GuardStep) -> Result<GuardRecord, Guard
             expires_at: now + ttl,
             ..*record
         }),
+        (state, E::Confirm { settlement, .. }) if state == settled(settlement) => Ok(*record),
         (S::Running, E::Lose { now }) if now < record.lost_at() => Err(GuardRejected::InProgress),
         (S::Running, E::Lose { .. }) => Ok(GuardRecord {
             state: S::Unknown,
@@ -296,7 +305,8 @@ pub fn step(record: &GuardRecord, step: &GuardStep) -> Result<GuardRecord, Guard
             expires_at: record.expires_at.max(now),
             ..*record
         }),
-        (S::Completed | S::NotKept | S::Released, E::Extend { .. } | E::Finish { .. }) => {
+        (_, E::Confirm { .. })
+        | (S::Completed | S::NotKept | S::Released, E::Extend { .. } | E::Finish { .. }) => {
             Err(GuardRejected::StaleFence)
         }
         _ => Err(GuardRejected::NotApplicable),

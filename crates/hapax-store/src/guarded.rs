@@ -168,7 +168,7 @@ impl Guarded {
         Ok(())
     }
 
-    /// The run ended. Gives what is to be kept of its answer.
+    /// The run ended. Gives what is to be kept of its answer, unless it is there; the rest is written in any case.
     pub(crate) fn settle(
         &mut self,
         fence: Fence,
@@ -182,7 +182,15 @@ impl Guarded {
             settlement,
             ttl: ending.ttl,
         };
-        self.record = step(&self.record, &finish)?;
+        match (step(&self.record, &finish), ending.asking) {
+            (Ok(ended), _) => self.record = ended,
+            (Err(_), Asking::Again) => {
+                // An earlier time may have been heard, and an answer never changes (H3).
+                self.record = step(&self.record, &GuardStep::Confirm { fence, settlement })?;
+                return Ok(None);
+            }
+            (Err(rejected), Asking::First) => return Err(rejected),
+        }
         self.shown.ended_at = Some(ending.at);
         self.shown.status = ending.status;
         self.shown.error.clone_from(&ending.error);

@@ -28,7 +28,8 @@ pub trait Keys: Send + Sync + 'static {
         lease: Span,
     ) -> Result<Result<(), GuardRejected>, StoreError>;
 
-    /// The run ended. `Ok(Ok(_))` means that this is durable, and says when an answer expires, by the store's clock.
+    /// The run ended. `Ok(Ok(_))` means that this is durable, and says when an answer expires, by the store's clock. That its row can be
+    /// read means no such thing, so whoever does not know whether it was heard says it again ([`crate::nouns::Asking`]).
     async fn settle_key(
         &self,
         id: KeyId,

@@ -18,6 +18,7 @@ use http::request::Parts;
 use http::{Request, Response};
 use tokio::time::timeout;
 
+use crate::asked;
 use crate::attempt::{Attempt, Call, attempt, replayed};
 use crate::body::{AnswerBody, ByteBody, Held, HoldProblem, Limits, drain, hold};
 use crate::clock;
@@ -198,10 +199,11 @@ async fn claim(
     body: &mut Held,
 ) -> std::io::Result<KeyClaim> {
     let content_type = media_type(head);
+    let uri = asked::uri(head);
     let request = RequestHead {
         method: head.method.as_str(),
-        path: head.uri.path(),
-        query: head.uri.query(),
+        path: uri.path(),
+        query: uri.query(),
         content_type: content_type.as_deref(),
     };
     let fingerprint = body.fingerprint(&request).await?;

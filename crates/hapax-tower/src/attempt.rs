@@ -16,6 +16,7 @@ use crate::body::{AnswerBody, ByteBody, Held};
 use crate::clock;
 use crate::headers::{self, IDEMPOTENCY_EXPIRES, IDEMPOTENT_REPLAYED};
 use crate::layer::{Inner, Shared};
+use crate::lease::RunLease;
 use crate::observe::Verdict;
 use crate::problem::{
     ANSWER_UNREADABLE, KEY_EXPIRED, OUTCOME_UNKNOWN, Problem, RESPONSE_NOT_KEPT, STORE_UNAVAILABLE,
@@ -80,9 +81,9 @@ where
         Ok(KeyClaimed::Run { id, fence, again }) => {
             let right = Right { id, fence, again };
             match may_begin(&shared, right, asked, call.claim.asking).await {
-                May::Begin => {
+                May::Begin(lease) => {
                     shared.tell(Verdict::Run);
-                    return Attempt::Answer(run(&shared, service, call, right).await);
+                    return Attempt::Answer(run(&shared, service, call, right, &lease).await);
                 }
                 May::Not => {
                     give_back(&shared, call.claim.key_hash, right).await;
@@ -154,7 +155,8 @@ async fn claim(shared: &Shared, claim: &mut KeyClaim) -> Result<KeyClaimed, Stor
 
 /// May a run begin whose claim was asked for then?
 enum May {
-    Begin,
+    /// Under this lease.
+    Begin(RunLease),
     Not,
 }
 
@@ -166,7 +168,7 @@ async fn may_begin(shared: &Shared, right: Right, mut asked: Instant, mut asking
     let guard = &shared.guard.name;
     for _ in 0..EXTENSIONS_MAX {
         if asking == Asking::First && clock::since(asked) <= clock::duration(lease) / 2 {
-            return May::Begin;
+            return May::Begin(RunLease::granted(asked, clock::duration(lease)));
         }
         asking = Asking::First;
         asked = clock::tick();

@@ -10,6 +10,7 @@ use http::Method;
 use http::header::HeaderName;
 use http::request::Parts;
 
+use crate::asked;
 use crate::entropy;
 use crate::headers::{KEPT_BY_DEFAULT, may_be_kept};
 use crate::observe::{Observer, Verdict};
@@ -105,7 +106,7 @@ impl Guard {
             short_ttl: false,
             methods: vec![Method::POST, Method::PATCH],
             required: false,
-            route: Arc::new(|head| Arc::from(head.uri.path())),
+            route: Arc::new(|head| Arc::from(asked::uri(head).path())),
             lease: LEASE_DEFAULT,
             grace: GRACE_DEFAULT,
             wait_max: WAIT_MAX_DEFAULT,
@@ -162,6 +163,10 @@ impl Guard {
 
     /// How requests are sorted into routes: with method and caller, what a key is unique in. The path unless this says
     /// otherwise; a template (`/orders/{id}/refunds`) makes one key on two of its paths a reused key.
+    ///
+    /// axum takes the prefix off the path inside of `Router::nest`. With the feature `axum` the path is the one that the caller wrote, also for
+    /// a layer in there; without it two nested routers whose rest of the path is the same share their keys, and need guards of different
+    /// names. A function that is given here finds the caller's path in axum's `OriginalUri`.
     pub fn route(mut self, route: impl Fn(&Parts) -> Arc<str> + Send + Sync + 'static) -> Guard {
         self.route = Arc::new(route);
         self

@@ -43,6 +43,11 @@ pub enum Keep {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Why(pub String);
 
+/// Where an answer's body stops, nobody can tell its end from a break. A service that passes on what it hears from elsewhere puts this into the
+/// answer's extensions: where the answer would be stored, it is kept that the work was done, and not this body, which may be half of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MayBeCut;
+
 /// A guarded run, in the extensions of the request that the inner service gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuardedRun {

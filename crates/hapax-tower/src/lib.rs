@@ -49,6 +49,7 @@
 //! the request's extensions is.
 
 mod admit;
+mod asked;
 pub mod atomic;
 mod attempt;
 mod body;
@@ -59,6 +60,7 @@ pub mod guard;
 pub mod headers;
 mod keep;
 mod layer;
+mod lease;
 pub mod observe;
 /// Shared with the program `hapax`; no part of what this crate promises.
 #[doc(hidden)]
@@ -74,10 +76,14 @@ mod stored;
 #[cfg(feature = "axum")]
 pub mod webhook;
 
+/// Shared with the program `hapax`; no part of what this crate promises.
+#[doc(hidden)]
+pub use body::drain;
 pub use body::{AnswerBody, BoxError, GuardBody};
 pub use guard::{Guard, GuardProblem};
-pub use keep::{GuardedRun, Keep, Why};
+pub use keep::{GuardedRun, Keep, MayBeCut, Why};
 pub use layer::{Answering, IdempotencyLayer, Idempotent};
+pub use lease::RunLease;
 pub use observe::{Observer, Verdict};
 pub use principal::{Principal, SharedScope};
 

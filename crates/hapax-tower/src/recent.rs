@@ -3,6 +3,13 @@
 //!
 //! The store stays the authority. Only an answer that it has given out is remembered here, for a minute at most, and such an answer never changes
 //! as long as its key lives. Everything else, such as another body under the same key, is the store's to decide.
+//!
+//! So while the store is down, an answer that it gave out less than a minute before is still given again: nothing is carried out for that, and
+//! what was committed stays true. Every other guarded request hears 503 then.
+//!
+//! When a key expires is a time of the store's, and here it is held against this machine's clock. One that is slow gives an answer for a
+//! minute longer at most; its key is not free by then, since it is refused as expired for its grace before it may run again. One that
+//! is fast asks the store sooner.
 
 use std::time::{Duration, Instant};
 

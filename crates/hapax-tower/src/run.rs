@@ -18,8 +18,9 @@ use crate::caught::{Panicked, caught};
 use crate::clock;
 use crate::guard::Guard;
 use crate::headers;
-use crate::keep::{GuardedRun, Keep, Why};
+use crate::keep::{GuardedRun, Keep, MayBeCut, Why};
 use crate::layer::{Inner, Shared};
+use crate::lease::RunLease;
 use crate::problem::{NOT_SETTLED, Problem, SUPERSEDED};
 use crate::settle::{Ended, Settled, settle};
 use crate::stored::Stored;
@@ -68,6 +69,7 @@ pub(crate) async fn run<S, B, R>(
     service: S,
     call: Box<Call>,
     right: Right,
+    lease: &RunLease,
 ) -> Response<AnswerBody<R>>
 where
     S: Inner<B, R>,
@@ -80,8 +82,9 @@ where
     // Pinned where they are made: what is handed over by value is copied each time, and all of it is large. Both are gone before the run is
     // settled: a heartbeat that nobody polls any more might keep a place in the store's queue, which settlements need.
     let done = {
-        let mut work = pin!(caught(work(&shared.guard, service, request(call, right))));
-        let mut keeping = pin!(keep_alive(shared, right));
+        let request = request(call, right, lease.clone());
+        let mut work = pin!(caught(work(&shared.guard, service, request)));
+        let mut keeping = pin!(keep_alive(shared, right, lease));
         tokio::select! {
             biased;
             done = &mut work => done,
@@ -118,7 +121,7 @@ where
 }
 
 /// The request, with what its handler may know about the run.
-fn request<B>(call: Box<Call>, right: Right) -> Request<GuardBody<B>> {
+fn request<B>(call: Box<Call>, right: Right, lease: RunLease) -> Request<GuardBody<B>> {
     let call = *call;
     let mut request = Request::from_parts(call.head, call.body.into_body());
     request.extensions_mut().insert(GuardedRun {
@@ -128,19 +131,23 @@ fn request<B>(call: Box<Call>, right: Right) -> Request<GuardBody<B>> {
         key: Arc::from(call.claim.key),
         principal: call.claim.principal,
     });
+    request.extensions_mut().insert(lease);
     request
 }
 
-/// Extends the lease for as long as it is polled. A lease that is lost is not won back; the work goes on, since nobody
-/// can tell what half of it would mean, and its answer still counts if nobody ran again.
-async fn keep_alive(shared: &Shared, right: Right) -> Infallible {
-    let lease = shared.guard.lease;
+/// Extends the lease for as long as it is polled. A lease that is lost is not won back. Work that has not begun asks for it before it
+/// does (`lease`); what has begun goes on, since nobody can tell what half of it would mean, and its answer still counts if nobody
+/// ran again.
+async fn keep_alive(shared: &Shared, right: Right, lease: &RunLease) -> Infallible {
+    let (length, keys) = (shared.guard.lease, &shared.keys);
     let guard = &shared.guard.name;
     loop {
-        tokio::time::sleep(clock::duration(lease) / BEATS_PER_LEASE).await;
-        match shared.keys.extend_key(right.id, right.fence, lease).await {
-            Ok(Ok(())) => {}
+        tokio::time::sleep(clock::duration(length) / BEATS_PER_LEASE).await;
+        let asked = clock::tick();
+        match keys.extend_key(right.id, right.fence, length).await {
+            Ok(Ok(())) => lease.extended(asked, clock::duration(length)),
             Ok(Err(rejected)) => {
+                lease.lost();
                 tracing::warn!(%guard, key = %right.id, %rejected, "a run has lost its lease");
                 return std::future::pending().await;
             }
@@ -176,7 +183,8 @@ where
         body: Bytes::new(),
         trailers: HeaderMap::new(),
     };
-    let (kept, body) = if streams(&head) {
+    let may_be_cut = head.extensions.remove::<MayBeCut>().is_some();
+    let (kept, body) = if may_be_cut || streams(&head) {
         (Kept::NotKept, AnswerBody::passed(body))
     } else {
         match collect(body, guard.answer_bytes_max).await {

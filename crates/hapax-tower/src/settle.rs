@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use hapax_ledger::guard::{Body, GuardState, Settlement};
+use hapax_ledger::guard::Settlement;
 use hapax_ledger::key::KeyHash;
 use hapax_ledger::time::Time;
 use hapax_store::StoreErrorKind;
-use hapax_store::nouns::KeyEnding;
+use hapax_store::nouns::{Asking, KeyEnding};
 use http::StatusCode;
 
 use crate::clock;
@@ -48,7 +48,7 @@ pub(crate) async fn settle(
     ended: &Ended,
 ) -> Settled {
     let guard = &shared.guard;
-    let ending = KeyEnding {
+    let mut ending = KeyEnding {
         settlement: ended.settlement,
         status: ended.status.map(|status| status.as_u16()),
         answer: ended
@@ -58,16 +58,26 @@ pub(crate) async fn settle(
         ttl: guard.policy.ttl,
         error: ended.error.as_deref().map(short),
         at: clock::now(),
+        asking: Asking::First,
     };
     let (start, patience) = (clock::tick(), clock::duration(guard.lease));
-    let (mut pause, mut unsure) = (PAUSE_MIN, false);
+    let mut pause = PAUSE_MIN;
     loop {
-        let error = match settle_once(shared, right, &ending, unsure).await {
-            Ok(settled) => return settled,
+        let said = shared
+            .keys
+            .settle_key(right.id, right.fence, ending.clone());
+        let error = match said.await {
+            Ok(Ok(expires_at)) => return Settled::Durable(expires_at),
+            Ok(Err(rejected)) => {
+                tracing::warn!(guard = %guard.name, key = %right.id, %rejected, "a run was settled without its answer");
+                return Settled::Superseded;
+            }
             Err(error) => error,
         };
-        // It may be on disk all the same: then the next try is refused as stale.
-        unsure |= error.kind() == StoreErrorKind::CommitUnknown;
+        // It may be there all the same. That it can be read would not make it durable; that it is written once more does.
+        if error.kind() == StoreErrorKind::CommitUnknown {
+            ending.asking = Asking::Again;
+        }
         if clock::since(start) + pause > patience {
             tracing::error!(guard = %guard.name, key = %right.id, %error, "a run could not be settled");
             return Settled::Failed;
@@ -75,42 +85,6 @@ pub(crate) async fn settle(
         tracing::warn!(guard = %guard.name, key = %right.id, %error, "a run could not be settled yet");
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(PAUSE_MAX);
-    }
-}
-
-async fn settle_once(
-    shared: &Shared,
-    right: Right,
-    ending: &KeyEnding,
-    unsure: bool,
-) -> Result<Settled, hapax_store::StoreError> {
-    let rejected = match shared
-        .keys
-        .settle_key(right.id, right.fence, ending.clone())
-        .await?
-    {
-        Ok(expires_at) => return Ok(Settled::Durable(expires_at)),
-        Err(rejected) => rejected,
-    };
-    // Refused, and perhaps because an earlier try of ours went through.
-    if unsure
-        && let Some(record) = shared.keys.key(right.id).await?
-        && record.fence == right.fence
-        && record.state == state_of(ending.settlement)
-    {
-        return Ok(Settled::Durable(record.expires_at));
-    }
-    let guard = &shared.guard.name;
-    tracing::warn!(%guard, key = %right.id, %rejected, "a run was settled without its answer");
-    Ok(Settled::Superseded)
-}
-
-const fn state_of(settlement: Settlement) -> GuardState {
-    match settlement {
-        Settlement::Store(Body::Kept) => GuardState::Completed,
-        Settlement::Store(Body::NotKept) => GuardState::NotKept,
-        Settlement::Release => GuardState::Released,
-        Settlement::Unknown => GuardState::Unknown,
     }
 }
 

@@ -68,6 +68,15 @@ pub fn ended(settlement: Settlement, answer: Option<&'static [u8]>) -> KeyEnding
         ttl: TTL,
         error: None,
         at: at(2),
+        asking: Asking::First,
+    }
+}
+
+/// Said once more: nobody knows whether it was heard.
+pub fn said_again(ending: KeyEnding) -> KeyEnding {
+    KeyEnding {
+        asking: Asking::Again,
+        ..ending
     }
 }
 
@@ -291,6 +300,47 @@ pub async fn a_late_answer_counts_until_somebody_ran_again(store: Subject, dial:
         extend(&store, run.0, run.1).await,
         Err(GuardRejected::StaleFence)
     );
+}
+
+/// H3: whoever does not know whether an ending was heard says it again, and hears that it was. It changes nothing.
+pub async fn an_ending_in_doubt_is_said_again(store: Subject, dial: Dial) {
+    for (key, settlement) in [
+        ("kept", Settlement::Store(Body::Kept)),
+        ("not kept", Settlement::Store(Body::NotKept)),
+        ("released", Settlement::Release),
+        ("unknown", Settlement::Unknown),
+    ] {
+        dial.set(at(0));
+        let run = runs(&store, wants(key, 1)).await;
+        let ending = |answer| {
+            let stored = matches!(settlement, Settlement::Store(_));
+            said_again(ended(settlement, stored.then_some(answer)))
+        };
+        // As if the first time had not been heard.
+        assert_eq!(settle(&store, run, ending(b"A")).await, Ok(()), "{key}");
+        let heard = record(&store, run.0).await;
+        dial.set(at(9));
+        assert_eq!(settle(&store, run, ending(b"B")).await, Ok(()), "{key}");
+        if settlement != Settlement::Unknown {
+            assert_eq!(record(&store, run.0).await, heard, "{key}");
+            let other = match settlement {
+                Settlement::Release => answered(b"C"),
+                _ => ended(Settlement::Release, None),
+            };
+            let other = settle(&store, run, said_again(other)).await;
+            assert_eq!(other, Err(GuardRejected::StaleFence), "{key}");
+        }
+    }
+    let said = claim(&store, wants("kept", 1)).await;
+    assert!(matches!(said, KeyClaimed::Replay { answer, .. } if answer == "A"));
+    // C2: another run's ending is not its own.
+    let old = runs(&store, wants("again", 1)).await;
+    let released = ended(Settlement::Release, None);
+    assert_eq!(settle(&store, old, released).await, Ok(()));
+    let new = runs(&store, wants("again", 1)).await;
+    assert_eq!(settle(&store, new, answered(b"A")).await, Ok(()));
+    let late = settle(&store, old, said_again(answered(b"A"))).await;
+    assert_eq!(late, Err(GuardRejected::StaleFence));
 }
 
 /// What provably did not run frees the key at once, for any request; each run has a higher fence (C1).

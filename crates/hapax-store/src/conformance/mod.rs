@@ -269,6 +269,7 @@ macro_rules! conformance_tests {
             a_running_request_is_in_progress_until_it_is_lost,
             a_lost_run_is_read_by_the_routes_rule,
             a_late_answer_counts_until_somebody_ran_again,
+            an_ending_in_doubt_is_said_again,
             a_released_key_is_free_and_its_fence_rises,
             an_answer_that_was_not_kept_is_said_to_be,
             a_new_run_leaves_no_old_answer,

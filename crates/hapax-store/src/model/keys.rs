@@ -84,7 +84,8 @@ impl Keys {
         now: Time,
     ) -> Result<Time, GuardRejected> {
         let row = self.rows.get_mut(&id).ok_or(GuardRejected::StaleFence)?;
-        row.answer = row.key.settle(fence, ending, now)?;
+        let kept = row.key.settle(fence, ending, now)?;
+        row.answer = kept.or(row.answer.take());
         Ok(row.key.record.expires_at)
     }
 

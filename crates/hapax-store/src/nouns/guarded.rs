@@ -46,14 +46,15 @@ pub struct KeyClaim {
     pub asking: Asking,
 }
 
-/// How a claim is asked for.
+/// How a claim is asked for, or how it is said that a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asking {
     /// For the first time.
     First,
     /// Once more, since nobody knows whether the first time was heard ([`crate::StoreErrorKind::CommitUnknown`]). If it was, and
     /// the run that it began counts as running, that one is the answer. The claim may be seen before it is safe: whoever begins the run
-    /// extends its lease first, which is not safe before the claim is.
+    /// extends its lease first, which is not safe before the claim is. An ending that was heard is written once more as it stands:
+    /// that is not safe before the first time is, and so it is safe when this is answered.
     Again,
 }
 
@@ -128,6 +129,8 @@ pub struct KeyEnding {
     pub error: Option<String>,
     /// When, by the clock on the wall.
     pub at: Time,
+    /// Is it said for the first time?
+    pub asking: Asking,
 }
 
 /// What a person or a probe found out about a key whose outcome is unknown.

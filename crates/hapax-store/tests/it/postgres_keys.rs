@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hapax_ledger::guard::{GuardState, LEASE_GRACE, Settlement};
 use hapax_store::StoreErrorKind;
-use hapax_store::conformance::keys::{answered, claim, ended, runs, settle, wants};
+use hapax_store::conformance::keys::{answered, claim, ended, runs, said_again, settle, wants};
 use hapax_store::conformance::sample::{Dial, Subject, all, at};
 use hapax_store::nouns::{KeyClaimed, KeyFilter, Page, PageFrom};
 use tokio::time::timeout;
@@ -96,7 +96,12 @@ fn a_commit_that_is_not_sure_is_unknown() {
         let unsure = store.settle_key(id, fence, answered(b"A")).await;
         let unsure = unsure.expect_err("no ack");
         assert_eq!(unsure.kind(), StoreErrorKind::CommitUnknown);
+        let again = || store.settle_key(id, fence, said_again(answered(b"A")));
+        // It can be read, which proves nothing: to say it again is a commit, which waits as the first one did.
+        let still = again().await.expect_err("no ack");
+        assert_eq!(still.kind(), StoreErrorKind::CommitUnknown);
         obey(&database, "DROP TRIGGER warn ON hapax.guard_key").await;
+        again().await.expect("it is durable").expect("it was heard");
         let said = claim(&store, wants("other", 1)).await;
         assert!(matches!(said, KeyClaimed::Replay { answer, .. } if answer == "A"));
     });

@@ -1,6 +1,6 @@
 //! The layer of atomic mode: everything about a key but its transaction.
 
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -17,7 +17,7 @@ use tower_service::Service;
 use super::handle::Atomic;
 use crate::admit::prepare;
 use crate::attempt::Call;
-use crate::body::{AnswerBody, BoxError, ByteBody, GuardBody};
+use crate::body::{AnswerBody, BoxError, ByteBody, GuardBody, drain};
 use crate::guard::{Guard, GuardProblem};
 use crate::layer::key_of;
 use crate::observe::Verdict;
@@ -100,7 +100,11 @@ where
             }
             Err((verdict, problem)) => {
                 guard.tell(verdict);
-                Box::pin(async move { Ok(problem.response(AnswerBody::whole)) })
+                Box::pin(async move {
+                    let (head, body) = request.into_parts();
+                    drain(pin!(body), &head.headers).await;
+                    Ok(problem.response(AnswerBody::whole))
+                })
             }
         }
     }

@@ -3,12 +3,12 @@
 use std::pin::Pin;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::HeaderMap;
 use http::header::EXPECT;
+use http_body::Body;
 use http_body_util::BodyExt;
 use tokio::time::timeout;
-
-use super::ByteBody;
 
 /// More is not read: whoever sends so much of what nobody wants is cut off.
 const BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -18,7 +18,7 @@ const WAIT_MAX: Duration = Duration::from_secs(2);
 /// Reads what is left of a body, within limits. A client that writes everything before it listens would otherwise never hear why it was
 /// refused: a connection that is closed while bytes of it are unread is reset, and the answer with it. One that waits to be told to go on
 /// listens already, and is not told.
-pub(crate) async fn drain<B: ByteBody>(mut body: Pin<&mut B>, headers: &HeaderMap) {
+pub async fn drain<B: Body<Data = Bytes>>(mut body: Pin<&mut B>, headers: &HeaderMap) {
     if headers.contains_key(EXPECT) {
         return;
     }
@@ -27,7 +27,7 @@ pub(crate) async fn drain<B: ByteBody>(mut body: Pin<&mut B>, headers: &HeaderMa
         while read < BYTES_MAX
             && let Some(Ok(frame)) = body.frame().await
         {
-            read += frame.data_ref().map_or(0, bytes::Bytes::len);
+            read += frame.data_ref().map_or(0, Bytes::len);
         }
     };
     // What is not here by then is not waited for.

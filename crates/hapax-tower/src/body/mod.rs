@@ -8,7 +8,7 @@ mod request;
 
 pub use answer::AnswerBody;
 pub(crate) use collect::{Collected, collect};
-pub(crate) use drain::drain;
+pub use drain::drain;
 pub(crate) use hold::{Held, HoldProblem, Limits, hold};
 pub use request::GuardBody;
 

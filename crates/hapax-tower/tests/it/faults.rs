@@ -15,6 +15,7 @@ on_every_store!(
     a_claim_that_may_be_written_is_known_again,
     a_claim_that_stays_in_doubt_is_not_run,
     a_settlement_is_tried_again,
+    an_answer_that_can_only_be_read_is_not_given_out,
     an_answer_that_cannot_be_stored_is_not_given_out,
     stored_answers_are_sealed,
 );
@@ -86,6 +87,16 @@ async fn a_settlement_is_tried_again(world: World) {
         assert!(server.charge(key, "").await.is_replay(), "{key}");
     }
     assert_eq!(server.runs(), 3);
+}
+
+/// H3: a settlement in doubt is said again until that is heard. That its row is there proves nothing.
+async fn an_answer_that_can_only_be_read_is_not_given_out(world: World) {
+    let server = Server::start(&world, guard(), async |_| "charged").await;
+    world.keys.fail_settle(Fault::WrittenUnheard);
+    world.keys.fail_settle(Fault::Refused);
+    let first = server.charge("k", "").await;
+    assert_eq!(first.refusal(), (409, "outcome-unknown".to_owned()));
+    assert!(server.charge("k", "").await.is_replay());
 }
 
 /// H1, H3: what was given out can be repeated, and what cannot be repeated is not given out.

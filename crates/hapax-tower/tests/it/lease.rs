@@ -1,11 +1,20 @@
 //! Runs that take long, and runs that are lost.
 
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+
+use axum::Extension;
+use axum::extract::Request;
+use axum::response::{IntoResponse, Response};
 use hapax_ledger::guard::{GuardPolicy, OnUnknown};
 use hapax_ledger::time::Span;
+use hapax_store::Keys;
+use hapax_store::conformance::operator::ada;
 use hapax_store::conformance::sample::at;
-use hapax_tower::Guard;
+use hapax_store::nouns::{KeyFilter, KeyResolution, Page, PageFrom};
+use hapax_tower::{Guard, Keep, RunLease};
 
-use crate::server::{Door, Server, guard};
+use crate::server::{Door, Server, guard, status};
 use crate::world::{World, on_every_store};
 
 on_every_store!(
@@ -15,6 +24,7 @@ on_every_store!(
     a_claim_that_was_heard_of_late_is_extended_before_it_runs,
     a_claim_whose_lease_is_over_is_not_run,
     an_earlier_run_stays_unknown_when_the_next_one_did_not_happen,
+    a_run_that_was_held_up_beyond_its_lease_sends_nothing,
 );
 
 /// A server whose handler stops at a door, and answers which run it was.
@@ -167,4 +177,74 @@ async fn an_earlier_run_stays_unknown_when_the_next_one_did_not_happen(world: Wo
     assert_eq!(reused.refusal(), (409, "key-reused".to_owned()));
     assert_eq!(server.charge("k", "").await.status, 200);
     assert!(server.charge("k", "").await.is_replay());
+}
+
+/// C4, H1: its service was still on the way to where the work is done when its lease ended. Somebody found out by then that nothing was,
+/// and another node has done it.
+async fn a_run_that_was_held_up_beyond_its_lease_sends_nothing(world: World) {
+    let connect = Door::new();
+    let (sent, leases) = (Arc::new(AtomicUsize::new(0)), Leases::default());
+    let node = async |guard, connect: Option<Door>| {
+        let (sent, leases) = (sent.clone(), leases.clone());
+        Server::start(&world, guard, move |request: Request| {
+            let (connect, sent, leases) = (connect.clone(), sent.clone(), leases.clone());
+            async move {
+                let lease = request.extensions().get::<RunLease>().cloned();
+                let lease = lease.expect("a lease");
+                leases.lock().expect("whole").push(lease.clone());
+                if let Some(connect) = connect {
+                    connect.pass().await;
+                }
+                send(&lease, &sent)
+            }
+        })
+        .await
+    };
+    let held_up = node(guard().lease(Span::from_millis(60)), Some(connect.clone())).await;
+    let other = node(guard(), None).await;
+    let first = held_up.charge("k", "");
+    let others = async {
+        connect.reached().await;
+        world.dial.set(at(60));
+        let lease = leases.lock().expect("whole")[0].clone();
+        while lease.holds() {
+            held_up.charge("k", "").await;
+        }
+        let held = other.charge("k", "").await;
+        assert_eq!(held.refusal(), (409, "outcome-unknown".to_owned()));
+        not_executed(&world).await;
+        assert_eq!(other.charge("k", "").await.body, "sent 1");
+        connect.open();
+    };
+    let (first, ()) = tokio::join!(first, others);
+    let said = (first.status.as_u16(), &*first.body);
+    assert_eq!(said, (503, &b"not sent"[..]));
+    assert!(held_up.charge("k", "").await.is_replay());
+    assert_eq!(sent.load(SeqCst), 1);
+}
+
+/// What runs were given.
+type Leases = Arc<Mutex<Vec<RunLease>>>;
+
+/// The first byte leaves, or nothing ever does.
+fn send(lease: &RunLease, sent: &AtomicUsize) -> Response {
+    match lease.holds() {
+        true => status(201, format!("sent {}", 1 + sent.fetch_add(1, SeqCst))),
+        false => (Extension(Keep::Release), status(503, "not sent")).into_response(),
+    }
+}
+
+/// Somebody looked it up: the only key's work was not done.
+async fn not_executed(world: &World) {
+    let page = Page {
+        limit: 1,
+        from: PageFrom::Newest,
+    };
+    let keys = world.keys.keys(KeyFilter::default(), page).await;
+    let key = keys.expect("the keys").rows.remove(0);
+    let (how, by) = (KeyResolution::NotExecuted, ada());
+    let resolved = world
+        .keys
+        .resolve_key(key.id, key.fence, how, by, String::from("{}"));
+    resolved.await.expect("it is resolved");
 }

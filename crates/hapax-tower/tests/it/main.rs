@@ -9,6 +9,8 @@ mod faults;
 mod layer_example;
 mod lease;
 mod limits;
+#[cfg(feature = "axum")]
+mod nested;
 mod once;
 mod passing;
 mod server;

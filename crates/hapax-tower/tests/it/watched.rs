@@ -27,6 +27,8 @@ pub(crate) enum Fault {
     WrittenUnheard,
     /// It is not written, and nobody knows.
     LostUnheard,
+    /// A settlement is refused, as if the key were another's. Nothing is written.
+    Refused,
 }
 
 /// The keys, watched.
@@ -113,7 +115,7 @@ impl Watched {
 fn error(fault: Fault) -> StoreError {
     match fault {
         Fault::Down => StoreError::new(StoreErrorKind::Unavailable, "unplugged by a test"),
-        Fault::WrittenUnheard | Fault::LostUnheard => {
+        Fault::WrittenUnheard | Fault::LostUnheard | Fault::Refused => {
             StoreError::new(StoreErrorKind::CommitUnknown, "cut off by a test")
         }
     }
@@ -170,6 +172,7 @@ impl Keys for Watched {
         self.answers.lock().expect("whole").extend(answer);
         match fault {
             None => self.keys.settle_key(id, fence, ending).await,
+            Some(Fault::Refused) => Ok(Err(GuardRejected::StaleFence)),
             Some(fault) => {
                 if matches!(fault, Fault::WrittenUnheard) {
                     let settled = self.keys.settle_key(id, fence, ending).await?;

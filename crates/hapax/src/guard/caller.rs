@@ -51,7 +51,8 @@ impl Caller {
     /// Asks the service that decides. The headers of its answer, if the caller may.
     async fn ask(&self, url: &Url, head: &Parts) -> Result<HeaderMap, Refusal> {
         let request = question(url, head, self.config.forwarded);
-        let answer = match self.upstreams.send(&Line::ONE, request, ASK_TIMEOUT).await {
+        let asked = self.upstreams.send(&Line::ONE, request, ASK_TIMEOUT, None);
+        let answer = match asked.await {
             Ok(answer) => answer,
             Err(error) => {
                 tracing::warn!(

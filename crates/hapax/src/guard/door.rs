@@ -2,10 +2,12 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use hapax_tower::drain;
 use http::{Request, Response};
 use http_body_util::{Either, Full};
 use hyper::body::Incoming;
@@ -155,6 +157,9 @@ async fn serve<S>(
                     return Ok(answer.map(Either::Left));
                 }
             };
+            // Who writes everything before it listens is to hear this, too.
+            let (head, body) = request.into_parts();
+            drain(pin!(body), &head.headers).await;
             let answered: Result<Response<DoorBody>, Infallible> = Ok(refused.map(Either::Right));
             answered
         }

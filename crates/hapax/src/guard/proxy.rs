@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use hapax_tower::{GuardedRun, Keep, Why};
+use hapax_tower::{GuardedRun, Keep, MayBeCut, RunLease, Why};
 use http::header::HeaderMap;
+use http::uri::Scheme;
 use http::{Method, Request, Response, Version};
 use http_body_util::{BodyExt, Either, Full};
 use hyper::body::Body;
@@ -87,12 +88,13 @@ impl Way {
             None => &self.line,
         };
         let place = parts.extensions.remove::<Place>();
+        let lease = parts.extensions.remove::<RunLease>();
         parts.uri = target;
         parts.extensions = http::Extensions::new();
         let body = body.map_err(Into::into).boxed_unsync();
         let request = Request::from_parts(parts, body);
         let patience = self.config.timeout;
-        match self.upstreams.send(line, request, patience).await {
+        match self.upstreams.send(line, request, patience, lease).await {
             Ok(response) => self.answer(response, caller, place),
             Err(failed) => self.failed(&failed),
         }
@@ -104,6 +106,7 @@ impl Way {
         caller: Option<hyper::upgrade::OnUpgrade>,
         place: Option<Place>,
     ) -> Response<ProxyBody> {
+        let may_be_cut = self.may_be_cut(&response);
         if response.status().as_u16() == SWITCHING {
             let Some(caller) = caller else {
                 let mut answer = gateway::unasked_switch().map(Either::Right);
@@ -122,14 +125,25 @@ impl Way {
             response.map(|body| Either::Left(Flowing::new(body, patience).in_place(place)));
         // What the client put there is about the connection to the upstream.
         *response.extensions_mut() = http::Extensions::new();
+        if may_be_cut {
+            response.extensions_mut().insert(MayBeCut);
+        }
         *response.version_mut() = Version::HTTP_11;
         response
+    }
+
+    /// Could this be half of an answer, and nobody would know? With TLS a break is told from an end, and is an error.
+    fn may_be_cut(&self, response: &Response<Arriving>) -> bool {
+        let encrypted = self.config.upstream.uri().scheme() == Some(&Scheme::HTTPS);
+        !encrypted && !response.body().ends_by_itself(response.headers())
     }
 
     fn failed(&self, failed: &NoAnswer) -> Response<ProxyBody> {
         let guard = &*self.config.name;
         let (keep, text) = match failed {
-            NoAnswer::NotSent { text, .. } | NoAnswer::Refused { text } => (Keep::Release, text),
+            NoAnswer::NotSent { text, .. }
+            | NoAnswer::Withheld { text }
+            | NoAnswer::Refused { text } => (Keep::Release, text),
             NoAnswer::Lost { text, .. } => (Keep::Unknown, text),
         };
         tracing::warn!(guard, error = %text, sent = ?keep, "the upstream gave no answer");

@@ -22,6 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use hapax_tower::RunLease;
 use http::uri::Scheme;
 use http::{Request, Response, Uri};
 use http_body_util::combinators::UnsyncBoxBody;
@@ -31,7 +32,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::pki_types::CertificateDer;
 
 pub use arriving::Arriving;
-use moving::{Moves, Moving};
+use moving::{LeaseOver, Moves, Moving};
 use origin::{Choice, Origin, Slot, Spoken};
 
 use super::BoxError;
@@ -60,6 +61,11 @@ pub enum NoAnswer {
     NotSent {
         /// In time?
         why: Why,
+        /// For people, short.
+        text: String,
+    },
+    /// No byte of the request left, since its run had lost its lease before: the key may be another's.
+    Withheld {
         /// For people, short.
         text: String,
     },
@@ -148,7 +154,7 @@ impl Upstreams {
     }
 
     /// Sends a request and waits for the head of the answer. `patience` begins anew with every part of the request's body that leaves,
-    /// so that a long upload is not a silent upstream.
+    /// so that a long upload is not a silent upstream. The lease, if there is one, is asked right before the first byte.
     ///
     /// # Errors
     /// If there is no answer; it says what that proves.
@@ -157,8 +163,9 @@ impl Upstreams {
         line: &Line,
         request: Request<Outgoing>,
         patience: Duration,
+        lease: Option<RunLease>,
     ) -> Result<Response<Arriving>, NoAnswer> {
-        let moves = Arc::new(Moves::new());
+        let moves = Arc::new(Moves::new(lease));
         let Some(origin) = &line.0 else {
             return self.one(request, moves, patience).await;
         };
@@ -179,8 +186,9 @@ impl Upstreams {
         moves: Arc<Moves>,
         patience: Duration,
     ) -> Result<Response<Arriving>, NoAnswer> {
-        let request = form::for_http1(request);
-        let request = request.map(|body| Moving::new(body, moves.clone()));
+        let mut request = form::for_http1(request);
+        let length = form::told_by_body(&mut request);
+        let request = request.map(|body| Moving::new(body, moves.clone(), length));
         // A request that a connection gave back unwritten goes to the next one by itself. A failure after that is told of the first
         // connection that was given, which can only make us more careful.
         let answered = {
@@ -189,6 +197,7 @@ impl Upstreams {
         };
         match answered {
             Some(Ok(response)) => Ok(response.map(Arriving::One)),
+            Some(Err(_)) if moves.withheld() => Err(withheld()),
             Some(Err(error)) => Err(no_answer(&error, moves.began())),
             None => {
                 let (why, text) = late(patience);
@@ -218,6 +227,12 @@ async fn two(
             let (why, text) = late(patience);
             Err(NoAnswer::Lost { why, text })
         }
+    }
+}
+
+fn withheld() -> NoAnswer {
+    NoAnswer::Withheld {
+        text: LeaseOver.to_string(),
     }
 }
 
@@ -293,3 +308,6 @@ pub async fn whole(body: Arriving, bytes_max: usize) -> Option<Bytes> {
     }
     Some(read.into())
 }
+
+#[cfg(test)]
+mod tests;

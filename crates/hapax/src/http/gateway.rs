@@ -21,6 +21,13 @@ const UNREACHABLE_LATE: Problem = Problem::new(
     "The API could not be reached",
     "No byte of the request was sent: nothing was done. Send it again with the same key.",
 );
+/// The request waited for its way out for longer than its key was held for it.
+const LEASE_LOST: Problem = Problem::new(
+    "lease-lost",
+    StatusCode::SERVICE_UNAVAILABLE,
+    "The key could not be held until the request was sent",
+    "No byte of this request was sent: it did nothing. Send it again with the same key.",
+);
 /// The upstream was reached, and says that it has done nothing.
 const REFUSED: Problem = Problem::new(
     "upstream-unreachable",
@@ -91,6 +98,7 @@ pub fn no_answer(failed: &NoAnswer) -> Response<Full<Bytes>> {
             why: Why::Broken, ..
         } => UNREACHABLE.retry_after(ASK_AGAIN_SECONDS),
         NoAnswer::NotSent { why: Why::Late, .. } => UNREACHABLE_LATE.retry_after(ASK_AGAIN_SECONDS),
+        NoAnswer::Withheld { .. } => LEASE_LOST.retry_after(ASK_AGAIN_SECONDS),
         NoAnswer::Refused { .. } => REFUSED.retry_after(ASK_AGAIN_SECONDS),
         NoAnswer::Lost {
             why: Why::Broken, ..

@@ -14,7 +14,8 @@ use super::super::keys::wants;
 use super::super::operator::ada;
 use super::Pair;
 use crate::nouns::{
-    KeyClaim, KeyClaimed, KeyEnding, KeyFilter, KeyRecord, KeyResolution, PAGE_MAX, Page, PageFrom,
+    Asking, KeyClaim, KeyClaimed, KeyEnding, KeyFilter, KeyRecord, KeyResolution, PAGE_MAX, Page,
+    PageFrom,
 };
 
 /// Few, so that most come again.
@@ -184,6 +185,10 @@ impl Pair {
             Settlement::Unknown,
         ][ending];
         let stored = matches!(settlement, Settlement::Store(_));
+        let asking = match ending {
+            1 | 2 => Asking::Again,
+            _ => Asking::First,
+        };
         let ending = KeyEnding {
             settlement,
             status: stored.then_some(200),
@@ -191,6 +196,7 @@ impl Pair {
             ttl: Span::from_secs(TTLS[ending % TTLS.len()]),
             error: (!stored).then(|| "reset".into()),
             at: self.clock,
+            asking,
         };
         let theirs = self.store.settle_key(theirs, fence, ending.clone()).await;
         let ours = self.model.settle_key(ours, fence, ending).await;

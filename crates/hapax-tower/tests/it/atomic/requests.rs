@@ -8,9 +8,10 @@ use hapax_store::vault::Vault;
 use hapax_tower::principal::ByHeader;
 use hapax_tower::{Guard, Verdict};
 use http::header::HeaderName;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::shop::{Base, Shop, on_both_bases};
-use crate::client::{post, request, send};
+use crate::client::{connect, post, request, send};
 
 on_both_bases!(
     a_retry_gets_the_first_answer,
@@ -20,6 +21,7 @@ on_both_bases!(
     a_lost_run_goes_on_behind_its_last_phase,
     a_success_that_is_not_stored_is_not_given_out,
     keys_are_asked_for_and_read,
+    a_refusal_is_heard_by_a_client_that_is_still_writing,
     callers_do_not_share_keys,
     sealed_answers_open_with_their_key_only,
     an_answer_that_is_too_large_is_given_once,
@@ -150,6 +152,34 @@ async fn keys_are_asked_for_and_read(base: Base) {
     assert_eq!((shop.runs(), lenient.runs()), (0, 0));
 }
 
+/// It writes everything before it listens.
+async fn a_refusal_is_heard_by_a_client_that_is_still_writing(base: Base) {
+    let shop = Shop::open(&base, guard().required()).await;
+    let body = "x".repeat(12 * 1024 * 1024);
+    for (keys, name) in [
+        ("", "key-missing"),
+        (
+            "idempotency-key: a\r\nidempotency-key: b\r\n",
+            "key-malformed",
+        ),
+    ] {
+        let length = body.len();
+        let head = format!(
+            "POST /charges HTTP/1.1\r\nhost: test\r\nconnection: close\r\ncontent-length: {length}\r\n{keys}\r\n"
+        );
+        let mut stream = connect(shop.address).await;
+        for part in [&head, &body] {
+            let written = stream.write_all(part.as_bytes()).await;
+            written.expect("all of it is read");
+        }
+        let mut answer = String::new();
+        let read = stream.read_to_string(&mut answer).await;
+        read.expect("the connection is not reset");
+        assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+        assert!(answer.contains(name), "{answer}");
+    }
+}
+
 /// H3: nobody gets an answer that was given to somebody else.
 async fn callers_do_not_share_keys(base: Base) {
     let shop = Shop::open(&base, guard()).await;
@@ -211,4 +241,28 @@ async fn a_database_without_the_table_is_an_error(base: Base) {
     let body = String::from_utf8_lossy(&failed.body);
     assert!(body.contains("hapax_key"), "{body}");
     assert_eq!(shop.runs(), 0);
+}
+
+#[cfg(feature = "axum")]
+mod nested {
+    use super::*;
+
+    on_both_bases!(nested_routers_do_not_share_keys);
+
+    /// H2: inside of a nested router the path has lost its beginning, and a key has not.
+    async fn nested_routers_do_not_share_keys(base: Base) {
+        let shop = Shop::open(&base, guard()).await;
+        let headers = [("idempotency-key", "k1"), ("x-account", "anna")];
+        for again in [false, true] {
+            for (nth, path) in ["/a/charges", "/b/charges", "/charges"].iter().enumerate() {
+                let answer = post(shop.address, path, &headers, "10 EUR").await;
+                let want = format!("charge {} for anna (k1)", nth + 1);
+                assert_eq!(
+                    (&*answer.body, answer.is_replay()),
+                    (want.as_bytes(), again)
+                );
+            }
+        }
+        assert_eq!(shop.runs(), 3);
+    }
 }

@@ -48,9 +48,13 @@ impl Shop {
             door: Door::new(),
             address: listener.local_addr().expect("an address"),
         };
-        let app = Router::new()
+        let charges = Router::new()
             .route("/charges", post(handle).get(async || "none"))
-            .layer(AtomicLayer::new(guard).expect("a good guard"))
+            .layer(AtomicLayer::new(guard).expect("a good guard"));
+        let app = Router::new()
+            .nest("/a", charges.clone())
+            .nest("/b", charges.clone())
+            .merge(charges)
             .with_state(shop.clone());
         // Ends with the runtime.
         tokio::spawn(async move { axum::serve(listener, app).await });

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use h2::{Reason, RecvStream};
 use http::HeaderMap;
-use http::header::CONTENT_LENGTH;
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::task::AbortHandle;
 
@@ -28,7 +28,7 @@ pub struct Streamed {
     left: Option<u64>,
     part: Part,
     /// The rest of the request, which may still be on its way.
-    upload: Option<Upload>,
+    _upload: Option<Upload>,
     /// Given back when the stream is not used any more.
     _slot: Slot,
 }
@@ -55,7 +55,7 @@ impl Streamed {
             stream,
             left: length,
             part: Part::Data,
-            upload,
+            _upload: upload,
             _slot: slot,
         }
     }
@@ -88,18 +88,35 @@ impl Streamed {
     }
 
     /// The stream was reset. An upstream that does not want the rest of the request says so without an error, after its whole answer
-    /// (RFC 9113, 8.1); every other reset leaves half an answer. So does this one, if nothing was left of the request: both sides of the
-    /// stream would have ended with the answer.
+    /// (RFC 9113, 8.1), of which the end has been heard then; every other reset leaves half an answer. So does one that comes before the end,
+    /// whatever it is called, unless all that was announced is here.
     fn broken(&mut self, error: h2::Error) -> Option<Result<Frame<Bytes>, h2::Error>> {
         let by_upstream = error.is_reset() && error.is_remote();
         let enough = by_upstream && error.reason() == Some(Reason::NO_ERROR);
         self.part = Part::End;
-        let whole = self.left.map_or(self.upload.is_some(), |left| left == 0);
-        match enough && whole {
+        match enough && self.left == Some(0) {
             true => None,
             false => Some(Err(error)),
         }
     }
+}
+
+impl Arriving {
+    /// Does its end show that it is whole? One of HTTP/1.1 that has neither a length nor chunks ends with the connection, however that ends.
+    pub fn ends_by_itself(&self, head: &HeaderMap) -> bool {
+        match self {
+            Arriving::One(body) => body.size_hint().exact().is_some() || in_chunks(head),
+            Arriving::Two(_) => true,
+        }
+    }
+}
+
+/// Is the last coding of the body chunked?
+fn in_chunks(head: &HeaderMap) -> bool {
+    let last = head.get_all(TRANSFER_ENCODING).iter().next_back();
+    let codings = last.and_then(|value| value.to_str().ok());
+    let last = codings.and_then(|codings| codings.rsplit(',').next());
+    last.is_some_and(|coding| coding.trim().eq_ignore_ascii_case("chunked"))
 }
 
 impl Body for Arriving {

@@ -16,7 +16,7 @@ use hyper::body::Body;
 use super::arriving::{Arriving, Streamed, Upload};
 use super::moving::Moves;
 use super::origin::Slot;
-use super::{NoAnswer, Outgoing, Why};
+use super::{NoAnswer, Outgoing, Why, withheld};
 
 /// Sends a request and waits for the head of the answer. Dropping it resets the stream.
 pub(super) async fn exchange(
@@ -27,6 +27,9 @@ pub(super) async fn exchange(
     let (head, body) = request.into_parts();
     let ends = body.is_end_stream();
     let mut sender = slot.connection().sender();
+    if !moves.begin() {
+        return Err(withheld());
+    }
     let opened = sender.send_request(Request::from_parts(head, ()), ends);
     // Without a stream nothing was written.
     let (mut answering, stream) = opened.map_err(|error| NoAnswer::NotSent {

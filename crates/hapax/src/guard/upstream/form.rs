@@ -6,6 +6,8 @@ use http::uri::{Authority, PathAndQuery};
 use http::{Method, Request, Uri, Version};
 use hyper::body::Body;
 
+use super::moving::Length;
+
 /// A request cannot be told over HTTP/2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the caller's host is no name that HTTP/2 could carry")]
@@ -65,6 +67,15 @@ pub(super) fn for_http2<B: Body<Data = Bytes>>(
     }
     *request.version_mut() = Version::HTTP_2;
     Ok(request)
+}
+
+/// Takes the length of an empty body out of the head, so that the body itself tells it.
+pub(super) fn told_by_body<B: Body<Data = Bytes>>(request: &mut Request<B>) -> Length {
+    let empty = request.body().is_end_stream();
+    match empty && request.headers_mut().remove(CONTENT_LENGTH).is_some() {
+        true => Length::ByBody,
+        false => Length::InHead,
+    }
 }
 
 /// Is there a body whose length nobody knows beforehand?

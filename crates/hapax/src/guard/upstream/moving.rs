@@ -2,12 +2,13 @@
 //! part of it left.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use hapax_tower::RunLease;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
@@ -20,24 +21,42 @@ use crate::guard::BoxError;
 /// takes longer than this is busy with something, and it may be this request.
 const LET_GO_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// What becomes of a request's first byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum First {
+    /// It is written, and the others follow.
+    Leaves,
+    /// The lease of its run is over: nothing is ever written.
+    Withheld,
+}
+
+/// The lease of its run was over when it was about to be written.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the run lost its lease before anything was sent")]
+pub(super) struct LeaseOver;
+
 /// What a request's body tells of its way out.
 pub(super) struct Moves {
     start: Instant,
     /// Microseconds from the start to the last part that left.
     last: AtomicU64,
-    /// Has a connection begun to write the request?
-    began: AtomicBool,
+    /// Decided when a connection is about to write the first byte.
+    first: OnceLock<First>,
+    /// What it depends on, if the request is a guarded one.
+    lease: Option<RunLease>,
     /// The body is no more: whoever had the request can write nothing of it from now on.
     gone: AtomicBool,
     going: Notify,
 }
 
 impl Moves {
-    pub(super) fn new() -> Moves {
+    /// Of a request whose first byte leaves only under this lease.
+    pub(super) fn new(lease: Option<RunLease>) -> Moves {
         Moves {
             start: clock::tick(),
             last: AtomicU64::new(0),
-            began: AtomicBool::new(false),
+            first: OnceLock::new(),
+            lease,
             gone: AtomicBool::new(false),
             going: Notify::new(),
         }
@@ -55,12 +74,21 @@ impl Moves {
         clock::since(self.start).saturating_sub(last)
     }
 
-    fn begin(&self) {
-        self.began.store(true, Ordering::SeqCst);
+    /// A connection is about to write. May it? The lease is asked once, before the first byte: what has begun goes on.
+    pub(super) fn begin(&self) -> bool {
+        let first = self.first.get_or_init(|| match &self.lease {
+            Some(lease) if !lease.holds() => First::Withheld,
+            Some(_) | None => First::Leaves,
+        });
+        *first == First::Leaves
     }
 
     pub(super) fn began(&self) -> bool {
-        self.began.load(Ordering::SeqCst)
+        self.first.get() == Some(&First::Leaves)
+    }
+
+    pub(super) fn withheld(&self) -> bool {
+        self.first.get() == Some(&First::Withheld)
     }
 
     /// What this gives, unless the request stands still for longer than `patience`.
@@ -103,14 +131,32 @@ impl Moves {
 
 /// A body that tells of its way. No connection writes a head before it has asked how long the body is, so a body that nobody has asked
 /// belongs to a request of which no byte has left.
+///
+/// That question is also the last moment at which a request can be withheld. A connection of HTTP/1.1 composes the head, then asks for the
+/// body's first part, and only then writes both: a body that fails there takes the head with it. So one that is withheld says that
+/// there is something of it, and fails when that is asked for.
 pub(super) struct Moving {
     body: Outgoing,
     moves: Arc<Moves>,
+    length: Length,
+}
+
+/// How the length of an empty body is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Length {
+    /// As the head has it.
+    InHead,
+    /// The head said 0 and says it no more: the connection adds it again. It would believe the head otherwise, and never ask for a part.
+    ByBody,
 }
 
 impl Moving {
-    pub(super) fn new(body: Outgoing, moves: Arc<Moves>) -> Moving {
-        Moving { body, moves }
+    pub(super) fn new(body: Outgoing, moves: Arc<Moves>, length: Length) -> Moving {
+        Moving {
+            body,
+            moves,
+            length,
+        }
     }
 }
 
@@ -129,7 +175,9 @@ impl Body for Moving {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        self.moves.begin();
+        if !self.moves.begin() {
+            return Poll::Ready(Some(Err(LeaseOver.into())));
+        }
         let polled = Pin::new(&mut self.body).poll_frame(context);
         if polled.is_ready() {
             self.moves.note();
@@ -138,13 +186,15 @@ impl Body for Moving {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.moves.begin();
-        self.body.is_end_stream()
+        self.moves.begin() && self.length == Length::InHead && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.moves.begin();
-        self.body.size_hint()
+        match self.moves.begin() {
+            true => self.body.size_hint(),
+            // Something, so that it is asked for.
+            false => SizeHint::with_exact(1),
+        }
     }
 }
 
@@ -155,13 +205,13 @@ mod tests {
 
     fn body(moves: &Arc<Moves>) -> Moving {
         let empty = Empty::new().map_err(|never| match never {});
-        Moving::new(empty.boxed_unsync(), moves.clone())
+        Moving::new(empty.boxed_unsync(), moves.clone(), Length::InHead)
     }
 
     /// A connection that has a request when its caller gives up may begin to write it a moment later.
     #[tokio::test]
     async fn a_request_that_a_connection_still_has_may_have_been_sent() {
-        let moves = Arc::new(Moves::new());
+        let moves = Arc::new(Moves::new(None));
         let held = body(&moves);
         let connection = async {
             // The connection's next turn, after the caller has looked.
@@ -175,7 +225,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_request_that_was_let_go_of_untouched_was_not_sent() {
-        let moves = Arc::new(Moves::new());
+        let moves = Arc::new(Moves::new(None));
         let held = body(&moves);
         let connection = async {
             tokio::task::yield_now().await;

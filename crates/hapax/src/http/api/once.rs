@@ -219,6 +219,7 @@ async fn end(api: &Api, right: Right, answer: Option<Bytes>) -> Result<(), Store
         None => Settlement::Release,
     };
     let ending = KeyEnding {
+        asking: Asking::First,
         settlement,
         status: Some(StatusCode::OK.as_u16()).filter(|_| answer.is_some()),
         answer,

@@ -4,6 +4,8 @@
 //! - [`running`]: requests at a time, callers that go away, and a server that stops
 //! - [`crash`]: `kill -9` with a request under way; a database that is away
 //! - `jumps`: a wall clock that jumps; it needs the shim, and so Linux
+//! - [`connections`]: connections to the upstream, kept for the next request
+//! - [`pause`]: a server that stands still with a request under way, beyond its lease
 //! - `points`: `kill -9` between every two steps of a request; it needs the shim, and so Linux
 //! - `doubt`: claims of which nobody knows whether the database heard them
 //! - `disk`: a disk that takes no commit; it needs the shim too
@@ -23,6 +25,7 @@ mod callers;
 mod config;
 mod conform;
 mod conform_broken;
+mod connections;
 mod crash;
 #[cfg(target_os = "linux")]
 mod disk;
@@ -34,6 +37,7 @@ mod jumps;
 mod layer;
 mod operators;
 mod passing;
+mod pause;
 mod places;
 #[cfg(target_os = "linux")]
 mod points;

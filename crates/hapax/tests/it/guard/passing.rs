@@ -26,7 +26,7 @@ fn upstream(serve: impl FnOnce(TcpStream) + Send + 'static) -> SocketAddr {
 }
 
 /// Reads up to a text.
-fn read_until(stream: &mut TcpStream, wanted: &str) -> String {
+pub(super) fn read_until(stream: &mut TcpStream, wanted: &str) -> String {
     let mut read = Vec::new();
     let mut byte = [0];
     while !read.ends_with(wanted.as_bytes()) {
@@ -309,7 +309,12 @@ fn a_body_that_is_coded_for_its_way_is_not_passed_on() {
     let world = counting();
     let scene = Scene::new(SQLITE, &world.url(""), "");
     let request = "POST /charges HTTP/1.1\r\nhost: api.test\r\nx-user: ada\r\nidempotency-key: k1\r\n\
-                   transfer-encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n";
-    refused(&scene.ask(request.as_bytes()), 501, "transfer-coding");
+                   transfer-encoding: gzip, chunked\r\n\r\n";
+    // As long as this, somebody who writes everything before they listen hears it only if it is read.
+    for length in [2, 12 * 1024 * 1024] {
+        let body = "x".repeat(length);
+        let request = format!("{request}{length:x}\r\n{body}\r\n0\r\n\r\n");
+        refused(&scene.ask(request.as_bytes()), 501, "transfer-coding");
+    }
     assert!(world.seen().is_empty());
 }

@@ -1,6 +1,6 @@
 //! How many requests may be under way behind a guard, whatever became of those who sent them.
 
-use super::scene::{Scene, answered, charge, refused};
+use super::scene::{Scene, answered, charge, refused, request};
 use crate::effects::scene::SQLITE;
 use crate::support::clock::{TOO_LONG, until};
 use crate::support::site::{Site, config};
@@ -33,6 +33,9 @@ fn runs_without_callers_keep_their_places_until_they_end() {
     });
     refused(&full, 503, "overloaded");
     assert!(full.header("retry-after").is_some(), "{full:?}");
+    let (head, long) = ("x-user: ada\r\n", "x".repeat(12 * 1024 * 1024));
+    let full = scene.ask(&request("POST", "/charges", head, &long));
+    refused(&full, 503, "overloaded");
     assert_eq!(world.seen().len(), 2);
     assert!(
         scene.keys("?key=k3").is_empty(),

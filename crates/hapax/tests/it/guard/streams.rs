@@ -1,6 +1,10 @@
-//! Answers under a key that have no end, or are too large to keep: their caller gets them as they come, and nobody gets them made again.
+//! Answers under a key that have no end, or none that can be told from a break, or are too large to keep: their caller gets them as they come, and nobody gets them made again.
 
-use super::scene::{Scene, charge, refused};
+use std::io::Write;
+use std::net::{Shutdown, TcpListener};
+use std::thread;
+
+use super::scene::{Scene, answered, charge, refused};
 use crate::effects::scene::on_each_store;
 use crate::support::world::{Act, World};
 
@@ -56,4 +60,50 @@ fn a_large_answer_in_chunks_reaches_its_caller_whole_and_is_not_made_again() {
         refused(&scene.charge("k1"), 409, "response-not-kept");
         assert_eq!(world.seen().len(), 1);
     });
+}
+
+/// H3: an answer that ends with its connection may be half of one, and nobody can tell. Its status says that the work was done.
+#[test]
+fn an_answer_that_only_the_connection_ends_is_not_made_again() {
+    on_each_store(|store| {
+        for (nth, (head, kept)) in [
+            ("HTTP/1.1 201 Created\r\n", false),
+            ("HTTP/1.0 201 Created\r\nconnection: close\r\n", false),
+            (
+                "HTTP/1.1 201 Created\r\nconnection: close\r\ncontent-length: 15\r\n",
+                true,
+            ),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let upstream = ending(head, "{\"execution\":1}");
+            let scene = Scene::new(store, &upstream, &format!("tenant = \"t{nth}\""));
+            if kept {
+                answered(&scene.charge("k1"), 1, false);
+                answered(&scene.charge("k1"), 1, true);
+                continue;
+            }
+            let mut first = scene.connect();
+            first.send(&charge("k1")).expect("sent");
+            let told = first.read_until("\r\n\r\n").expect("a head");
+            assert!(told.starts_with("HTTP/1.1 201"), "{told}");
+            assert_eq!(first.chunks().expect("a body"), b"{\"execution\":1}");
+            refused(&scene.charge("k1"), 409, "response-not-kept");
+        }
+    });
+}
+
+/// An upstream that answers one request with this, and ends the connection.
+fn ending(head: &'static str, body: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a connection");
+        super::passing::read_until(&mut stream, "{\"amount\":1}");
+        let answer = format!("{head}\r\n{body}");
+        stream.write_all(answer.as_bytes()).expect("sent");
+        stream.shutdown(Shutdown::Both).expect("ended");
+    });
+    format!("http://{address}")
 }

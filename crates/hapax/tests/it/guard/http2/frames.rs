@@ -42,6 +42,8 @@ pub(super) enum Do {
     Close,
     /// Waits for the test.
     Wait,
+    /// First of all: the others come as soon as the head is here, and the body is not read.
+    Early,
 }
 
 /// The last stream that is looked at.
@@ -55,18 +57,37 @@ pub(super) enum Last {
     Any,
 }
 
+/// When an upstream shows that it speaks HTTP/2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Greets {
+    AtOnce,
+    /// When the test says so.
+    WhenTold,
+}
+
 /// The upstream.
-pub(super) struct Frames {
+pub(crate) struct Frames {
     address: SocketAddr,
     /// Requests whose body was read to its end.
     carried_out: Arc<AtomicUsize>,
     connections: Arc<AtomicUsize>,
+    /// Connections that were told that this is HTTP/2.
+    greeted: Arc<AtomicUsize>,
     go: mpsc::Sender<()>,
 }
 
 impl Frames {
     /// Does with each request what the script says for it, counted over all connections; answers when that is over.
     pub(super) fn new(script: Vec<Vec<Do>>) -> Frames {
+        Frames::greeting(Greets::AtOnce, script)
+    }
+
+    /// Answers what it is asked, and greets each connection only when the test lets it go on.
+    pub(crate) fn reserved() -> Frames {
+        Frames::greeting(Greets::WhenTold, Vec::new())
+    }
+
+    fn greeting(greets: Greets, script: Vec<Vec<Do>>) -> Frames {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
         let (go, waits) = mpsc::channel();
@@ -74,36 +95,47 @@ impl Frames {
             address,
             carried_out: Arc::default(),
             connections: Arc::default(),
+            greeted: Arc::default(),
             go,
         };
         let (carried_out, connections) = (frames.carried_out.clone(), frames.connections.clone());
+        let greeted = frames.greeted.clone();
         let (script, waits) = (Arc::new(script), Arc::new(Mutex::new(waits)));
         thread::spawn(move || {
             while let Ok((stream, _)) = listener.accept() {
                 connections.fetch_add(1, Ordering::SeqCst);
                 let (script, carried_out) = (script.clone(), carried_out.clone());
-                let waits = waits.clone();
+                let (waits, greeted) = (waits.clone(), greeted.clone());
                 // However it ends, others may come.
-                thread::spawn(move || serve(stream, &script, &carried_out, &waits));
+                thread::spawn(move || {
+                    if greets == Greets::WhenTold {
+                        wait(&waits);
+                    }
+                    serve(stream, &script, &carried_out, &greeted, &waits)
+                });
             }
         });
         frames
     }
 
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    pub(super) fn carried_out(&self) -> usize {
+    pub(crate) fn carried_out(&self) -> usize {
         self.carried_out.load(Ordering::SeqCst)
     }
 
-    pub(super) fn connections(&self) -> usize {
+    pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }
 
+    pub(crate) fn greeted(&self) -> usize {
+        self.greeted.load(Ordering::SeqCst)
+    }
+
     /// Whoever waits goes on.
-    pub(super) fn go_on(&self) {
+    pub(crate) fn go_on(&self) {
         self.go.send(()).expect("it waits");
     }
 }
@@ -138,31 +170,43 @@ fn write(stream: &mut TcpStream, kind: u8, flags: u8, id: u32, payload: &[u8]) -
     stream.write_all(&frame)
 }
 
+fn wait(waits: &Mutex<mpsc::Receiver<()>>) {
+    let waits = waits.lock().expect("a lock");
+    // A test that is over lets nobody go on.
+    let _ = waits.recv_timeout(TOO_LONG);
+}
+
 fn serve(
     mut stream: TcpStream,
     script: &[Vec<Do>],
     carried_out: &AtomicUsize,
+    greeted: &AtomicUsize,
     waits: &Mutex<mpsc::Receiver<()>>,
 ) -> io::Result<()> {
     stream.set_read_timeout(Some(TOO_LONG))?;
     stream.read_exact(&mut [0; PREFACE])?;
     write(&mut stream, SETTINGS, 0, 0, &[])?;
+    let is_early = |frame: &Frame| {
+        let acts = script.get(carried_out.load(Ordering::SeqCst));
+        let early = acts.is_some_and(|acts| matches!(acts.first(), Some(Do::Early)));
+        early && frame.kind == HEADERS
+    };
     loop {
         let frame = read(&mut stream)?;
         match frame.kind {
             SETTINGS if frame.flags & ACK == 0 => write(&mut stream, SETTINGS, ACK, 0, &[])?,
-            PING if frame.flags & ACK == 0 => write(&mut stream, PING, ACK, 0, &frame.payload)?,
-            HEADERS | DATA if frame.flags & END_STREAM != 0 => {
+            PING if frame.flags & ACK == 0 => {
+                write(&mut stream, PING, ACK, 0, &frame.payload)?;
+                greeted.fetch_add(1, Ordering::SeqCst);
+            }
+            HEADERS | DATA if frame.flags & END_STREAM != 0 || is_early(&frame) => {
                 let nth = carried_out.fetch_add(1, Ordering::SeqCst);
                 let answer = vec![Do::Answer];
                 for act in script.get(nth).unwrap_or(&answer) {
                     match act {
                         Do::Close => return Ok(()),
-                        Do::Wait => {
-                            let waits = waits.lock().expect("a lock");
-                            // A test that is over lets nobody go on.
-                            let _ = waits.recv_timeout(TOO_LONG);
-                        }
+                        Do::Wait => wait(waits),
+                        Do::Early => {}
                         act => act.write(&mut stream, frame.stream, nth + 1)?,
                     }
                 }
@@ -196,7 +240,7 @@ impl Do {
                 let told = [last.to_be_bytes(), code.to_be_bytes()].concat();
                 write(stream, GOAWAY, 0, 0, &told)
             }
-            Do::Close | Do::Wait => Ok(()),
+            Do::Close | Do::Wait | Do::Early => Ok(()),
         }
     }
 }

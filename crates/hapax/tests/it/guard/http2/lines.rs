@@ -112,7 +112,7 @@ async fn ask(
         .expect("a request");
     let line = upstreams.line(&uri, http);
     let patience = Duration::from_secs(10);
-    upstreams.send(&line, request, patience).await
+    upstreams.send(&line, request, patience, None).await
 }
 
 #[tokio::test]

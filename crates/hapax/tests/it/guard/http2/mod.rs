@@ -7,10 +7,10 @@
 //! [`frames`] is an upstream whose every frame is in the test's hands, [`upstream`] a real server.
 
 mod flows;
-mod frames;
+pub(super) mod frames;
 mod lines;
 mod proofs;
 mod upstream;
 
 /// A guard that speaks HTTP/2 to its upstream.
-const TWO: &str = "upstream_http = \"2\"";
+pub(super) const TWO: &str = "upstream_http = \"2\"";

@@ -10,7 +10,7 @@ use super::frames::{
     CANCEL, Do, ENHANCE_YOUR_CALM, Frames, INTERNAL_ERROR, Last, NO_ERROR, REFUSED_STREAM,
 };
 use crate::effects::scene::{SQLITE, on_each_store};
-use crate::guard::scene::{Scene, answered, charge, refused};
+use crate::guard::scene::{Scene, answered, charge, refused, request};
 use crate::support::clock::{TOO_LONG, until};
 
 /// The first request ends like this; a second one with its key is carried out.
@@ -88,6 +88,22 @@ fn an_answer_that_breaks_off_leaves_it_unknown() {
     ] {
         leaves_it_unknown(SQLITE, vec![Do::HalfAnswer, end]);
     }
+}
+
+/// The same where the upstream has not read all of the request: that it wants no more of it does not make its answer whole.
+#[test]
+fn an_answer_that_breaks_off_before_the_request_is_read_leaves_it_unknown() {
+    let acts = vec![Do::Early, Do::HalfAnswer, Do::Reset(NO_ERROR)];
+    let upstream = Frames::new(vec![acts]);
+    let scene = Scene::new(SQLITE, &upstream.url(), TWO);
+    let head = "x-user: ada\r\nidempotency-key: k1\r\n";
+    // More than a stream takes before somebody reads.
+    let large = format!("\"{}\"", "x".repeat(300_000));
+    let charge = request("POST", "/charges", head, &large);
+    let first = scene.ask(&charge);
+    assert!(first.status >= 500, "{first:?}");
+    refused(&scene.ask(&charge), 409, "outcome-unknown");
+    assert_eq!(upstream.carried_out(), 1);
 }
 
 /// An upstream may say that it wants no more of the request, when it has answered.
