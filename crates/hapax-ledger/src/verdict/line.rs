@@ -185,7 +185,7 @@ fn missing(ledger: &EventLedger<'_>, effect: &EffectLine<'_>, is_forced: bool) -
             in_the_way(AfterVerdict::Wait)
         )),
         (AfterVerdict::Go, OrderVerdict::Wait { .. }) => send(format!(
-            "{} It goes out after an earlier one of the same object.",
+            "{} It goes out after another one of the same object.",
             why_send(effect)
         )),
         (AfterVerdict::Go, _) => send(why_send(effect)),
